@@ -144,6 +144,8 @@ CALL = {"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c"}]}, "finish_
         stream(chunk("He"), chunk(None, "stop", usage=COUNTS), COUNT),
         stream(chunk("He"), chunk(choices=[CALL]), chunk(None, "stop")),
         stream(chunk("He"), chunk(None, "stop"), {"error": {"message": "slow down"}}),
+        stream(chunk("He"), {"choices": [], "message": "slow down"}, chunk(None, "stop")),
+        stream(chunk("He"), {"choices": [], "object": "error"}, chunk(None, "stop")),
         b": ping\n\n" + stream(chunk("He"), chunk(None, "stop")),
     ],
 )

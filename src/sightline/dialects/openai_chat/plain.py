@@ -182,6 +182,9 @@ class _Chunk(msgspec.Struct, gc=False):
     usage: _Usage | None = None
     service_tier: str | None = None
     error: None = None
+    # A frame without choices that has a message, or is an "error", is one; see `is_bare_error`.
+    message: None = None
+    object: Literal["chat.completion.chunk"] | None = None
 
 
 _CHUNKS, _FIRST_CHUNK = msgspec.json.Decoder(list[_Chunk]), msgspec.json.Decoder(_Chunk)
