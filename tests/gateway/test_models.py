@@ -40,10 +40,8 @@ def test_listed_is_what_would_get_an_answer() -> None:
     assert names() == {"large": "keyed", "smol": "local", "fast": "open", "other": "local"}
 
 
-def test_a_default_model_of_two_providers_is_listed_for_the_later_one() -> None:
-    providers = {
-        name: Provider(key_env="KEYED", default_model="shared") for name in ("first", "second", "third", "fourth")
-    }
+def test_a_default_model_of_several_providers_is_listed_for_the_last_one() -> None:
+    providers = {name: Provider(key_env="KEYED", default_model="shared") for name in "abcdefgh"}
     listed = list_models(Catalog(providers=providers), lambda _: True, "")
     assert [(each.id, each.provider) for each in listed] == [("shared", "h")]
 
