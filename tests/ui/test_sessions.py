@@ -1,9 +1,10 @@
 """A session on the page: its turns, what they called, where the cache broke, and the way through its requests."""
 
 import json
+import re
 from typing import Any
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser import NARROW
 from tests.page_stage import PageStage
@@ -114,6 +115,20 @@ def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage
         assert f"#/x/{ids[-1]}/diff?against={ids[2]}" in page.url
         expect(page.get_by_role("tablist", name="Request")).to_be_in_viewport()
         stage.keep(page, "session-cause")
+
+
+def test_cache_breaks_are_counted_once_the_turns_have_been_read(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    play(stage, "count@shop")
+    waiting: list[Route] = []
+    with stage.visit() as page:
+        page.route("**/api/turns?*", lambda route: waiting.append(route))
+        page.goto(f"{stage.desk.server.url}/#/sessions/count@shop")
+        breaks = page.locator("dl > div", has_text="Cache breaks")
+        expect(breaks).to_have_text(re.compile(r"Cache breaks\s*…\s*reading"))
+        for route in waiting:
+            route.continue_()
+        expect(breaks).to_have_text(re.compile(r"Cache breaks\s*1\s*$"))
 
 
 def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageStage) -> None:

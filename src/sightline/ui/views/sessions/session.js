@@ -110,8 +110,9 @@ function SessionPage({ session, details }) {
     setOpened(next);
   };
   const breaks = [...details.values()].filter((each) => each.broken).length;
+  const isRead = mainTurns(session.threads).every((turn) => details.has(turn.id) || !ENDED.has(turn.state));
   return html`<main class="session" aria-label="Session">
-    ${h(Head, { session, breaks })}
+    ${h(Head, { session, breaks, isRead })}
     <div class="session-body">
       ${session.is_cut ? html`<p class="soft" role="note">Older requests of this session are left out.</p>` : null}
       <div class="session-drawings">
@@ -139,8 +140,8 @@ function SessionPage({ session, details }) {
   </main>`;
 }
 
-/** @param {{ session: SessionShown, breaks: number }} props */
-function Head({ session, breaks }) {
+/** @param {{ session: SessionShown, breaks: number, isRead: boolean }} props */
+function Head({ session, breaks, isRead }) {
   const share = session.input_tokens ? Math.round((100 * session.cached_tokens) / session.input_tokens) : 0;
   const [isSharing, setSharing] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
@@ -167,7 +168,7 @@ function Head({ session, breaks }) {
       ${figure("Input", short(session.input_tokens), session.cached_tokens ? `${share} % cached` : "")}
       ${figure("Output", short(session.output_tokens))}
       ${figure("Cost", sumOfCosts(session), aboutCosts(session))}
-      ${figure("Cache breaks", whole(breaks), "", { isBad: breaks > 0 })}
+      ${figure("Cache breaks", isRead || breaks ? whole(breaks) : "…", isRead ? "" : "reading", { isBad: breaks > 0 })}
       ${figure("Lasted", duration(session.ended - session.began), stamp(session.began))}
     </dl>
   </header>`;
