@@ -30,8 +30,8 @@ class ChatPage:
         self.toast = page.locator(".toast")
 
     def pair(self, words: str) -> Locator:
-        """The pair whose question has these words, however it stands."""
-        return self.feed.get_by_role("article", name=re.compile(re.escape(words)))
+        """The pair whose question has these words, however it stands. Its name has 80 characters of them at most."""
+        return self.feed.get_by_role("article", name=re.compile(re.escape(words[:80])))
 
     def dialog(self, title: str | re.Pattern[str]) -> Locator:
         """The dialog of this name."""

@@ -99,7 +99,8 @@ def test_a_detection_without_marks_fits_nothing() -> None:
     ],
 )
 def test_every_key_is_documented(heading: str, struct: type[msgspec.Struct]) -> None:
-    assert not missing_rows(heading, struct)
+    missing = missing_rows(heading, struct)
+    assert not missing, f"write these rows in {PAGE}, under {heading}"
 
 
 @pytest.mark.parametrize(("heading", "struct"), [('`[models."NAME"]`', Model), ("`[families.NAME]`", Family)])

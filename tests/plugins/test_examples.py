@@ -76,6 +76,21 @@ def test_the_dialect_is_spoken_to_its_provider(tmp_path: Path, monkeypatch: pyte
     assert seen.json()["acme_version"] == 2
 
 
+def test_a_dialect_of_one_text_answers_clients_of_another(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [says({"answer": "Hello there"}), says({"answer": "Hello there"})]
+        text = install(tmp_path, "one_text_dialect.py")
+        text += f'[providers.tiny]\ndialect = "one-text"\nbase_url = "{upstream.url}"\n'
+        asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+        try:
+            with served(tmp_path, text) as server:
+                assert b"Hello there" in post(server, "/p/tiny/v1/messages", asked)
+                assert b"Hello there" in post(server, "/p/tiny/v1/messages", {**asked, "stream": True})
+        finally:
+            unregister("one-text")
+    assert [(seen.target, seen.json()) for seen in upstream.seen] == [("/answer", {"model": "m", "prompt": "hi"})] * 2
+
+
 async def test_the_tools_are_offered_and_run(tmp_path: Path) -> None:
     loaded = load(tmp_path, install(tmp_path, "unit_tools.py") + '[tools.units]\nplugin = "units"\nallow = ["*"]\n')
 

@@ -54,6 +54,7 @@ class Desk:
     async def send_and_read(self, **settings: object) -> AcceptedResponse:
         """A good answer, which is read to its end."""
         found = await self.send(**settings)
+        assert not isinstance(found, RefusedResponse), found.fault
         await found.response.read()
         return found
 

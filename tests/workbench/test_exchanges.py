@@ -479,3 +479,9 @@ def test_saved_filters_are_kept_and_a_bad_list_changes_nothing(tmp_path: Path) -
             assert status == 422, refused
     with desk_stage(tmp_path) as stage:
         assert stage.person.get("/api/filters") == wanted
+
+
+def test_every_field_of_a_line_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+    about_lines = page.partition("A line of the list always has")[2].partition("\n###")[0]
+    assert [name for name in Summary.__struct_fields__ if f"`{name}`" not in about_lines] == []

@@ -182,7 +182,8 @@ def _check_stream(added: Dialect) -> None:
             is_reported = sample is not _REPLY and bool(report.losses)
             found, sent = _content(reply), _content(fold(sample))
             require(found == sent or is_reported, f"{what}, {how}: {sent} became {found}, and no loss is reported")
-        require(streamed.choice.finish == whole.choice.finish, f"{what}: streamed and whole end for different reasons")
+        ends = streamed.choice.finish, whole.choice.finish
+        require(ends[0] == ends[1], f"{what}: streamed it ends with {ends[0]}, whole with {ends[1]}")
 
 
 def _content(reply: Reply) -> list[Json]:

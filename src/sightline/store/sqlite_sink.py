@@ -48,7 +48,9 @@ _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
 the gateway."""
 _OPEN = " OR ".join(f"state = '{state}'" for state in OPEN_STATES)
 """The condition of the index of open exchanges. Without it, SQLite scans all exchanges in the order of their ids."""
-_OTHERS = ("seq", "id", "blocks", "title", "thread", "is_side", "continues", "slot", "next_n")
+_OWN_OTHERS = ("seq", "id", "blocks", "title", "thread")
+_SHARED_OTHERS = ("is_side", "continues", "slot", "next_n")
+"""The columns that are no field of a summary: those of each exchange, and those that several whole exchanges share."""
 
 
 def _place_of(column: str, number: int | str = "") -> str:
@@ -71,9 +73,9 @@ def _insert_rows(count: int, shared: Sequence[str], own: Sequence[str], fixed: M
     return f"INSERT INTO exchanges ({', '.join((*shared, *own, *fixed))}) VALUES {values}"
 
 
-_INSERT = _insert_rows(1, (), (*FOLDED, *_OTHERS, "previous"), {})
-_SHARED = (*HEAD_COLUMNS, *SHARED_COLUMNS, *_OTHERS[5:])
-_OWN = (*OWN_COLUMNS, *_OTHERS[:5], "previous")
+_INSERT = _insert_rows(1, (), (*FOLDED, *_OWN_OTHERS, *_SHARED_OTHERS, "previous"), {})
+_SHARED = (*HEAD_COLUMNS, *SHARED_COLUMNS, *_SHARED_OTHERS)
+_OWN = (*OWN_COLUMNS, *_OWN_OTHERS, "previous")
 _INSERT_WHOLE, _INSERT_WHOLES = (_insert_rows(count, _SHARED, _OWN, WHOLE_VALUES) for count in (1, _ROWS_A_TURN))
 _UPDATE = f"UPDATE exchanges SET next_n = ?, blocks = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
 _SET_DIGEST = ", ".join(f"{name} = {_place_of(name)}" for name in (*DIGEST_COLUMNS, "previous"))

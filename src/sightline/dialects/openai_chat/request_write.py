@@ -59,8 +59,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     write_options(options, table, document, report, dialect=NAME, same=same)
     if same:
         document = merge(document, request.extras)
-    for quirk, usual in RENAMED.items():
-        _rename(document, usual, getattr(target.quirks, quirk), report, same=same)
+    _rename_fields(document, target, report, same=same)
     if same:
         return document
     if options.stream and options.include_usage is None and target.quirks.stream_usage:
@@ -70,14 +69,18 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     return document
 
 
-def _rename(document: JsonObject, field: str, name: str, report: Report, *, same: bool) -> None:
-    """Give a field the provider's name for it; if a request has both with different values, one is kept."""
-    if name == field or (value := document.pop(field, None)) is None:
-        return
-    if document.setdefault(name, value) != value:
-        report.lose(f"/{field}", field, f"the provider reads {name}", "option")
-    elif same:
-        report.add(f"/{name}", f"another name for {field}", "the provider knows this one", "identity")
+def _rename_fields(document: JsonObject, target: Target, report: Report, *, same: bool) -> None:
+    """Give fields the provider's names for them. A provider of the usual name takes the others too; for any other one,
+    a field that a request has by two names with different values is kept once."""
+    for quirk, names in RENAMED.items():
+        name = getattr(target.quirks, quirk)
+        for other in names if name != names[0] else ():
+            if other == name or (value := document.pop(other, None)) is None:
+                continue
+            if document.setdefault(name, value) != value:
+                report.lose(f"/{other}", other, f"the provider reads {name}", "option")
+            elif same:
+                report.add(f"/{name}", f"another name for {other}", "the provider knows this one", "identity")
 
 
 def _fit_options(options: Options, report: Report) -> Options:

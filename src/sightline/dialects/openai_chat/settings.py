@@ -61,8 +61,8 @@ READ_TABLE: Table = {**TABLE, **same_names("top_k")}
 
 OPTION_KEYS = top_level_keys(READ_TABLE)
 
-RENAMED: Mapping[str, str] = {"max_tokens_field": "max_completion_tokens"}
-"""The quirks that rename a field, each with the usual name. Both names are in the table, so that either is read."""
+RENAMED: Mapping[str, tuple[str, ...]] = {"max_tokens_field": tuple(path[0] for path in TABLE["max_tokens"])}
+"""The quirks that rename a field, each with all names of the field, the usual one first. Each of them is read."""
 OTHER_NAMES = tuple((name, path[0]) for name, paths in READ_TABLE.items() for path in paths[1:])
 """The second names of options."""
 

@@ -218,7 +218,7 @@ def drop_fault(reason: str) -> Fault:
     return Fault(
         Code.INVALID_REQUEST,
         f"this request was dropped in Sightline: {reason}",
-        hint="The user who watches the traffic has refused it; ask them, or change the request.",
+        hint="A rule, or the user who watches the traffic, refused the request or the tool calls of its reply.",
         status=400,
     )
 

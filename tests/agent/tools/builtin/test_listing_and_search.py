@@ -146,7 +146,9 @@ def test_what_cannot_be_searched_for(searching_room: Path) -> None:
 
 def test_a_search_that_dies_is_no_answer(searching_room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_module, "PROGRAM", "sightline.no_such_module")
-    assert refused(searching_room, "search_files", text="x") == "the search was not finished: exit code 1"
+    words = refused(searching_room, "search_files", text="x")
+    assert words.startswith("the search was not finished: exit code 1; ")
+    assert "No module named sightline.no_such_module" in words
 
 
 def test_a_pattern_that_takes_for_ever_is_stopped(searching_room: Path) -> None:

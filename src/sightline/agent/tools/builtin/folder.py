@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
-from sightline.agent.tools.commands import Commands
+from sightline.agent.tools.commands import Commands, last_line_in
 from sightline.errors import Code, Fault
 
 _MOST_LINKS = 40
@@ -380,7 +380,8 @@ class SearchTools:
         if finished.code == _REFUSED:
             raise Fault(Code.USAGE, finished.output)
         hint = "Use a simpler pattern, or a folder further down." if finished.code is None else ""
-        raise Fault(Code.USAGE, f"the search was not finished: {finished.in_words}", hint=hint)
+        why = "; ".join(filter(None, (finished.in_words, last_line_in(finished.complaints))))
+        raise Fault(Code.USAGE, f"the search was not finished: {why}", hint=hint)
 
 
 def main() -> int:

@@ -35,7 +35,7 @@ from sightline.evals.core.graders.finding import (
     weighted_mean,
 )
 from sightline.evals.core.graders.grader import (
-    RENAMED,
+    FORMER_TYPES,
     Grader,
     GraderReader,
     GraderType,
@@ -273,7 +273,7 @@ _TYPE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 def check_grader_name(name: str) -> None:
     """Raise a Fault if the type is built in, or suites cannot write it."""
-    if name in _BUILT_IN or name in RENAMED:
+    if name in _BUILT_IN or name in FORMER_TYPES:
         raise Fault(Code.USAGE, f"the grader {name!r} is built in", hint="Give yours another name.")
     if not _TYPE_NAME.fullmatch(name):
         hint = "Use lowercase letters, digits and dashes, not underscores."

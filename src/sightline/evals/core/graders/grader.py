@@ -33,7 +33,7 @@ from sightline.model.json import Json, JsonObject
 
 C = TypeVar("C", bound=msgspec.Struct)
 
-RENAMED = {"rubric": "rubrics", "llm-judge": "llm-grader", "code-judge": "code-grader"}
+FORMER_TYPES = {"rubric": "rubrics", "llm-judge": "llm-grader", "code-judge": "code-grader"}
 _IN_NAMES = ("value", "skill")
 _LONGEST_PATTERN = 30
 
@@ -130,7 +130,7 @@ def prepare_grader(spec: GraderSpec, path: str, types: GraderTypes) -> Grader:
     spec = msgspec.structs.replace(spec, type=kind, name=name)
     reader = GraderReader(spec, path, types)
     if kind not in types:
-        hint = f'Did you mean "{RENAMED[kind]}"?' if kind in RENAMED else nearest(kind, types)
+        hint = f'Did you mean "{FORMER_TYPES[kind]}"?' if kind in FORMER_TYPES else nearest(kind, types)
         reader.tell("type", f"there is no grader {spec.type!r}", hint)
         return Grader(spec, _refuse(reader.problems), tuple(reader.problems))
     config = reader.read(spec.config, types[kind].config)

@@ -50,7 +50,8 @@ class SuiteKeys(msgspec.Struct, frozen=True, kw_only=True):
     TITLE: ClassVar[str] = "a promptfoo suite"
     UNUSED: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("outputPath", "sharing", "writeLatestResults"), "Name files with --output, --jsonl or --junit."
+            ("outputPath", "sharing", "writeLatestResults"),
+            "Name files with --output or the options beside it.",
         ),
         "commandLineOptions": "Say it on the command line, if it is wanted.",
         "env": "Set the variables before the run.",

@@ -13,7 +13,7 @@ from sightline.catalog.reading import key
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.graders.grade import GRADERS
-from sightline.evals.core.graders.grader import RENAMED, kind_of
+from sightline.evals.core.graders.grader import FORMER_TYPES, kind_of
 from sightline.evals.core.reading import promptfoo
 from sightline.evals.core.reading.cases import Shared, read_case, read_execution, with_tools
 from sightline.evals.core.reading.document import Node, SuiteFindings, Texts, as_tuple, last_key
@@ -113,7 +113,7 @@ def with_own_graders(cases: Sequence[Case], file: str) -> NeedsFiles[tuple[Case,
     """The cases, with each grader that is a script of the repository as the command that runs it."""
     scripts: dict[str, str] = {}
     for kind in dict.fromkeys(kind_of(spec.type) for case in cases for spec in case.all_graders):
-        if kind not in GRADERS and kind not in RENAMED and "/" not in kind and refusal_of(kind) is None:
+        if kind not in GRADERS and kind not in FORMER_TYPES and "/" not in kind and refusal_of(kind) is None:
             scripts[kind] = yield from _find_script(kind, file)
 
     def commands(owner: _Graded) -> _Graded:
