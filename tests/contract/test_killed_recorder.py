@@ -19,20 +19,27 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.contract.loopback import Provider, provider
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.model.events import Ended, Finished, TextReceived
+from tests.contract.loopback import Upstream, speaking
 from tests.postgres_server import database
 
 PROGRAM = (sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())")
-ANSWER = {
-    "id": "c", "object": "chat.completion", "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Good morning"}, "finish_reason": "stop"}],
-}  # fmt: skip
+
+
+@contextmanager
+def provider() -> Iterator[Upstream]:
+    """A provider that wishes everybody a good morning."""
+    with speaking(dialect("openai-chat"), Client(id="c", model="m")) as upstream:
+        upstream.events = [TextReceived(0, "Good morning"), Finished("stop"), Ended()]
+        yield upstream
 
 
 class Server:
     """A real server, in processes of its own."""
 
-    def __init__(self, folder: Path, provider: Provider, store: str) -> None:
+    def __init__(self, folder: Path, provider: Upstream, store: str) -> None:
         config = folder / "sightline.toml"
         config.write_text(f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{provider.url}/v1"\n')
         command = [*PROGRAM, "serve", "--no-open", "--port", "0", "--config", str(config)]
@@ -130,7 +137,6 @@ def store(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Path, store: str, seed: int) -> None:
     chance = random.Random(seed)
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, store)
         with load_on(server) as answered:
             for _ in range(3):
@@ -186,7 +192,6 @@ def stopped(url: str) -> Iterator[None]:
 
 def test_a_stopped_database_keeps_no_client_waiting_and_gets_everything_later(tmp_path: Path) -> None:
     with database() as url, provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, url)
         answered = [server.ask(number) for number in range(3)]
         assert server.states().keys() == set(answered)
@@ -204,7 +209,6 @@ def test_a_stopped_database_keeps_no_client_waiting_and_gets_everything_later(tm
 
 def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None:
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, "")
         ids = [server.ask(number) for number in range(5)]
         command = [*PROGRAM, "traffic", "--json", "--data", str(tmp_path / "data")]
@@ -220,7 +224,6 @@ def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None
 
 def test_two_servers_on_one_folder_share_a_recorder_and_one_goes_on_without_the_other(tmp_path: Path) -> None:
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         first = Server(tmp_path, upstream, "")
         ids = {first.ask(1)}
         second = Server(tmp_path, upstream, "")
