@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -17,6 +16,7 @@ from sightline.cli import main
 from tests.background import upstream_in_background
 from tests.chat.api.http_stage import CONFIG, spoken
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.shared_servers import free_port, has_ended
 from tests.upstream import answer, streams
 
@@ -103,9 +103,7 @@ def test_instructions_are_kept_above_all_topics(tmp_path: Path) -> None:
     with begun([*words(tmp_path, 0), "--instructions", str(rules)]) as running:
         link = urlsplit(link_of(running))
         token = link.query.removeprefix("token=")
-        request = Request(f"http://{link.netloc}/api/chat/topics", headers={"authorization": f"Bearer {token}"})
-        with urlopen(request) as answer:
-            topics = json.load(answer)
+        topics = call("GET", f"http://{link.netloc}/api/chat/topics", token=token).json()
         assert [each["instructions"] for each in topics if each["id"] == ""] == ["Use metres."]
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0

@@ -1,17 +1,17 @@
 """A server that is killed while a person edits: every edit that was answered is on record, and the hold has ended."""
 
-import json
+import http.client
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.person import Person
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -34,11 +34,9 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def _asked(url: str) -> str:
-    request = urllib.request.Request(f"{url}/p/acme/v1/chat/completions", json.dumps(BODY).encode())
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return str(answer.read())
-    except OSError as error:
+        return str(call("POST", f"{url}/p/acme/v1/chat/completions", BODY).body)
+    except (OSError, http.client.HTTPException) as error:
         return repr(error)
 
 

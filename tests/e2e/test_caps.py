@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from google.genai import errors, types
 from tests.background import upstream_in_background
 from tests.gateway.test_responses_socket import ASK, client_of, read_response
 from tests.gateway_server import Served, served
+from tests.person import Person
 from tests.socket_upstream import answer_all, socket_upstream
 from tests.upstream import Upstream, says
 
@@ -135,14 +134,7 @@ def test_embeddings_and_frames_of_a_socket_do_not_get_past_a_cap(tmp_path: Path)
 
 def put(running: Served, value: dict[str, Any], path: str = "/api/caps") -> tuple[int, Any]:
     """What the API says to a value, most often a raised cap."""
-    headers = {"authorization": f"Bearer {running.token}", "content-type": "application/json"}
-    request = urllib.request.Request(f"{running.url}{path}", json.dumps(value).encode(), headers, method="PUT")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as failed:
-        with failed:
-            return failed.code, json.loads(failed.read())
+    return Person(running).ask("PUT", path, value)
 
 
 def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import json
 import re
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -122,9 +121,7 @@ def in_the_api(running: Served) -> dict[str, Figures]:
 
 def in_the_metrics(running: Served) -> Figures:
     """What Prometheus scrapes."""
-    request = urllib.request.Request(f"{running.url}/api/metrics", headers={"authorization": f"Bearer {running.token}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read().decode()
+    text = running.data("/api/metrics").decode()
 
     def value(name: str, label: str = "") -> float:
         (found,) = re.findall(rf"^{name}{{[^}}]*{label}[^}}]*}} (\S+)$", text, re.MULTILINE)

@@ -6,8 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ import pytest
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.local_model import needs_model
 from tests.store.traffic import chat_stream
 from tests.upstream import says, streams
@@ -32,14 +31,8 @@ QUESTION: Any = {"model": "m", "max_tokens": 64, "messages": [{"role": "user", "
 
 
 def post(address: str, body: object, path: str = "/v1/chat/completions") -> tuple[int, dict[str, str], bytes]:
-    headers = {"content-type": "application/json", "authorization": f"Bearer {SECRETS[0]}"}
-    request = urllib.request.Request(address + path, json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, dict(answer.headers), answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, dict(error.headers), error.read()
+    answer = call("POST", address + path, body, token=SECRETS[0])
+    return answer.status, answer.headers, answer.body
 
 
 @contextmanager
