@@ -3,13 +3,12 @@
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 from tests.background import upstream_in_background
-from tests.cli.test_serve import LINK, PROGRAM
 from tests.http_call import call
+from tests.server_process import PROGRAM, start
 from tests.upstream import says
 
 REPLY = {"id": "c", "object": "chat.completion", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
@@ -32,12 +31,10 @@ def test_rooms_of_the_page_are_loaded_with_it_and_the_recorder_has_no_event_loop
         upstream.script = [says(REPLY)]
         (tmp_path / "sightline.toml").write_text(f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n')
         environment["PYTHONPROFILEIMPORTTIME"] = "1"
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=tmp_path, env=environment
-        ) as child:
+        child, server = start(command, stderr=log, cwd=tmp_path, env=environment)
+        address, token = server.url, server.token
+        with child:
             try:
-                link = LINK.fullmatch(child.stdout.readline())
-                address, token = link[1], link[3]
                 question = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
                 assert b"yes" in call("POST", f"{address}/p/acme/v1/chat/completions", question, token="own-key").body
                 assert call("GET", f"{address}/api/health").json()["status"] == "ok"

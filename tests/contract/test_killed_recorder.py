@@ -1,20 +1,16 @@
 """A server whose processes are killed at any moment under load: every answer that a client saw whole is on record."""
 
 import asyncio
-import json
 import os
 import random
-import re
 import signal
 import subprocess
-import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import asyncpg
 import pytest
@@ -23,9 +19,10 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.model.events import Ended, Finished, TextReceived
 from tests.contract.loopback import Upstream, speaking
+from tests.http_call import call
 from tests.postgres_server import database
-
-PROGRAM = (sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())")
+from tests.server_process import PROGRAM, start
+from tests.worker_stage import children_of
 
 
 @contextmanager
@@ -44,40 +41,24 @@ class Server:
         config.write_text(f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{provider.url}/v1"\n')
         command = [*PROGRAM, "serve", "--no-open", "--port", "0", "--config", str(config)]
         command += ["--data", str(folder / "data"), *(["--store", store] if store else [])]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        link = re.fullmatch(r"(http\S+)/\?token=(\S+)\n", self.process.stdout.readline())
-        assert link is not None
-        self.url, self.token = link.groups()
+        self.process, self.served = start(command)
+        self.api = self.served.api
 
     def recorder(self) -> int:
         """The process that stores what is recorded, as soon as there is one."""
         deadline = monotonic() + 60
         while monotonic() < deadline:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-            for child in map(int, children):
-                try:
-                    if b"sightline.app.recorder" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        return child
-                except OSError:
-                    continue
+            if found := children_of(self.process, b"sightline.app.recorder"):
+                return found[0]
             sleep(0.01)
         raise AssertionError("there is no recorder")
 
     def ask(self, number: int) -> str:
         """The id of an exchange whose answer came whole."""
         body = {"model": "m", "messages": [{"role": "user", "content": f"question {number}"}]}
-        request = urllib.request.Request(
-            f"{self.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            assert b"Good morning" in answer.read()
-            return str(answer.headers["x-sightline-exchange"])
-
-    def api(self, path: str) -> Any:
-        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
+        answer = call("POST", f"{self.served.url}/p/acme/v1/chat/completions", body)
+        assert b"Good morning" in answer.body
+        return answer.headers["x-sightline-exchange"]
 
     def states(self, wanted: str = "") -> dict[str, str]:
         """What a filter finds, and what became of it."""
@@ -110,7 +91,7 @@ def load_on(server: Server) -> Iterator[list[str]]:
             number += 1
             try:
                 answered.append(server.ask(1000 * client + number))
-            except (OSError, AssertionError):
+            except (OSError, HTTPException, AssertionError):
                 return
 
     clients = [threading.Thread(target=ask, args=(client,)) for client in range(3)]
