@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +16,9 @@ from tests.background import upstream_in_background
 from tests.chat.api.http_stage import CONFIG, spoken
 from tests.gateway_server import served
 from tests.http_call import call
+from tests.server_process import PROGRAM
 from tests.shared_servers import free_port, has_ended
 from tests.upstream import answer, streams
-
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 
 def words(folder: Path, port: int) -> list[str]:

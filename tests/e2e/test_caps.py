@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +18,10 @@ from tests.background import upstream_in_background
 from tests.gateway.test_responses_socket import ASK, client_of, read_response
 from tests.gateway_server import Served, served
 from tests.person import Person
+from tests.server_process import PROGRAM
 from tests.socket_upstream import answer_all, socket_upstream
 from tests.upstream import Upstream, says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 USAGE = {"prompt_tokens": 8, "completion_tokens": 2, "total_tokens": 10}
 REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
 CONFIG = """

@@ -11,7 +11,6 @@ import io
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -20,10 +19,10 @@ import pytest
 
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.server_process import PROGRAM
 from tests.telemetry.test_spans import values
 from tests.upstream import says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 CONFIG = """
 [providers.acme]
 dialect = "anthropic"

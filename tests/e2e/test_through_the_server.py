@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,9 +15,9 @@ import pytest
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.person import Person
+from tests.server_process import PROGRAM
 from tests.upstream import Upstream, chunk, head, pieces, says, stall, streams
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 ROOT = Path(__file__).parents[2]
 SSE = [("Content-Type", "text/event-stream")]
 
