@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import anthropic
 import openai
@@ -131,11 +130,6 @@ def test_embeddings_and_frames_of_a_socket_do_not_get_past_a_cap(tmp_path: Path)
             assert (running.api("/api/exchanges")["exchanges"][0]["fault"], provider.frames) == ("cap_reached", [])
 
 
-def put(running: Served, value: dict[str, Any], path: str = "/api/caps") -> tuple[int, Any]:
-    """What the API says to a value, most often a raised cap."""
-    return Person(running).ask("PUT", path, value)
-
-
 def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
     with server(tmp_path, CLOSED + '[[caps]]\nname = "each"\nper = ["session"]\ndollars = 9\n') as (running, _):
         with openai.OpenAI(base_url=f"{running.url}/s/fix@shop/v1", api_key="k", max_retries=0) as client:
@@ -145,7 +139,7 @@ def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
 
             with pytest.raises(openai.BadRequestError):
                 ask()
-            status, shown = put(running, {"name": "closed", "limit": 5_000})
+            status, shown = Person(running).ask("PUT", "/api/caps", {"name": "closed", "limit": 5_000})
             assert (status, shown["caps"][0]["buckets"][0]["limit"]) == (200, 5_000)
             ask()
         closed, each = running.api("/api/caps")["caps"]
@@ -154,14 +148,19 @@ def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
         assert (bucket["values"], bucket["is_current"]) == (["fix@shop"], True)
         assert bucket["spent"] == pytest.approx((8 * 1 + 2 * 2) / 1e6)
         place = {"bucket": bucket["bucket"], "period": bucket["period"]}
-        assert put(running, {"name": "each", "limit": 12, **place})[1]["caps"][1]["buckets"][0]["limit"] == 12
+        assert (
+            Person(running).ask("PUT", "/api/caps", {"name": "each", "limit": 12, **place})[1]["caps"][1]["buckets"][0][
+                "limit"
+            ]
+            == 12
+        )
         for wrong, said in (
             ({"name": "none", "limit": 1}, 404),
             ({"name": "each", "limit": 1}, 422),
             ({"name": "each", "limit": 1, "bucket": '["other"]'}, 404),
             ({"name": "each", "limit": -1, **place}, 422),
         ):
-            assert put(running, wrong)[0] == said, wrong
+            assert Person(running).ask("PUT", "/api/caps", wrong)[0] == said, wrong
 
 
 def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -181,7 +180,7 @@ def test_chat_commands_tools_and_evals_are_capped(tmp_path: Path) -> None:
         assert "the cap closed" in tested.stdout + tested.stderr
         with_tools = command(tmp_path, "ask", "hi", "--folder", ".", "--yes")
         assert (with_tools.returncode != 0, "the cap closed" in with_tools.stderr) == (True, True), with_tools.stderr
-        assert put(running, {"model": "acme/m"}, "/api/chat/views/v")[0] == 200
+        assert Person(running).ask("PUT", "/api/chat/views/v", {"model": "acme/m"})[0] == 200
         status, asked = running.post("/api/chat/send", json.dumps({"view": "v", "text": "hi"}).encode())
         assert status == 200, asked
         until = time.monotonic() + 30

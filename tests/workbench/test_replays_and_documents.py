@@ -208,12 +208,11 @@ def test_a_raw_document_is_opened_in_the_editor_edited_and_sent(acme: Upstream, 
     view = server.api(f"/api/exchanges/{made['id']}")
     assert (view["state"], view["dialect"], view["session"]) == ("held", "raw", "mine")
     assert [section["text"] for section in view["sections"][:2]] == ["Be brief.", "Hello?"]
-    edit = {"op": "set_text", "section": view["sections"][1]["id"], "text": "Hello there?"}
-    _, edited = server.post(f"/api/exchanges/{made['id']}/edits", json.dumps(edit).encode())
+    person = Person(server)
+    edited = person.edited(made["id"], op="set_text", section=view["sections"][1]["id"], text="Hello there?")
     assert acme.seen == [], "nothing is sent before a person sends it"
-    release = json.dumps({"body_sha256": edited["body_sha256"]}).encode()
-    assert server.post(f"/api/exchanges/{made['id']}/release", release)[0] == 200
-    view = Person(server).ended(made["id"])
+    assert person.release(made["id"], edited["body_sha256"])[0] == 200
+    view = person.ended(made["id"])
     assert view["state"] == "finished"
     sent = acme.seen[0].json()
     assert (sent["model"], sent["messages"][0]["content"][0]["text"]) == ("c", "Hello there?")
