@@ -1,8 +1,6 @@
 """The whole program, a scripted provider, clients in threads, and the person who sits at the workbench."""
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from typing import Any
 
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.person import Person
 from tests.relay_stage import PATHS
 from tests.reply_samples import CALLS, SAYS, streamed, whole
@@ -81,10 +80,5 @@ def desk_stage(folder: Path, spoken: str = "openai-chat", config: str = "") -> I
 
 
 def _asked(url: str, data: bytes) -> Got:
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer_:
-            return Got(answer_.status, answer_.headers["x-sightline-exchange"], answer_.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return Got(error.code, error.headers.get("x-sightline-exchange", ""), error.read())
+    got = call("POST", url, data, headers={"content-type": "application/json"})
+    return Got(got.status, got.headers.get("x-sightline-exchange", ""), got.body)

@@ -5,8 +5,6 @@ import contextlib
 import json
 import socket
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from sightline.app.server import open_server
 from sightline.errors import Fault
 from sightline.platform.processes import new_loop
 from sightline.server.listener import ListeningServer, bind_sockets
+from tests.http_call import call
 from tests.shared_servers import free_port
 
 
@@ -33,28 +32,23 @@ class Served:
 
     def api(self, path: str) -> Any:
         """What the API says."""
-        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
+        return json.loads(self.data(path))
 
     def post(self, path: str, body: bytes = b"{}") -> tuple[int, Any]:
         """What the API says to an order: status, JSON."""
-        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
-        request = urllib.request.Request(self.url + path, body, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read())
+        json_type = {"content-type": "application/json"}
+        answer = call("POST", self.url + path, body, token=self.token, headers=json_type)
+        return answer.status, answer.json()
 
     def body(self, exchange: str, of: str) -> bytes:
         """A body of the record."""
-        path = f"/api/exchanges/{exchange}/body?of={of}"
-        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            data: bytes = answer.read()
-        return data
+        return self.data(f"/api/exchanges/{exchange}/body?of={of}")
+
+    def data(self, path: str) -> bytes:
+        """What the API says, byte for byte."""
+        answer = call("GET", self.url + path, token=self.token)
+        assert answer.status == 200, answer
+        return answer.body
 
 
 _usual_ports: list[int] = []

@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser
 
@@ -18,26 +16,10 @@ from tests.background import upstream_in_background
 from tests.browser import browsing
 from tests.chat.api.http_stage import CONFIG as PROVIDER
 from tests.chat.api.http_stage import ChatDesk
-from tests.gateway_server import Served
 from tests.person import Person
+from tests.server_process import start_alone
 from tests.shared_servers import free_port
 from tests.upstream import Upstream
-
-SERVING = """
-import asyncio, sys
-from sightline.app.configuration import configuration
-from sightline.app.server import open_server
-from sightline.server.listener import bind_sockets
-
-async def main(config, folder, port):
-    sockets = bind_sockets("127.0.0.1", int(port))
-    port = sockets[0].getsockname()[1]
-    async with open_server(configuration(config), folder, host="127.0.0.1", port=port) as (listening, link):
-        print(link, flush=True)
-        await listening.run_on(sockets)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
 
 
 @dataclass
@@ -67,10 +49,7 @@ class Killable:
 
     def start(self) -> None:
         """Start it, where it was if it has been somewhere."""
-        command = [sys.executable, "-c", SERVING, str(self.folder / "sightline.toml"), str(self.folder / "data")]
-        self._child = subprocess.Popen([*command, str(self._port)], stdout=subprocess.PIPE, text=True)
-        link = urlsplit(self._child.stdout.readline().strip())
-        server = Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None)
+        self._child, server = start_alone(self.folder, self._port)
         self._made.append(AgentDesk(ChatDesk(server, Person(server), self.upstream), self.browser, self.folder))
 
     def kill(self) -> None:

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.transport.embedded.causes import ChildOrders
 from sightline.transport.embedded.child import inspect
 from sightline.transport.embedded.process import child_environment
+from tests.http_call import Answer, call
 
 CHILD = [sys.executable, "-P", "-m", "sightline.transport.embedded.child"]
 KEY = "a-key-for-tests"
@@ -41,19 +40,6 @@ needs_model = pytest.mark.skipif(bool(why_not()), reason=f"the embedded model la
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer, as it came."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """Its decoded body."""
-        return json.loads(self.body)
-
-
-@dataclass(frozen=True)
 class Served:
     """A model that is listening."""
 
@@ -62,16 +48,8 @@ class Served:
 
     def ask(self, path: str, body: Any = None) -> Answer:
         """POST a body, or GET where there is none."""
-        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        try:
-            response = urllib.request.urlopen(urllib.request.Request(self.url + path, data=data, headers=headers))
-        except urllib.error.HTTPError as error:
-            response = error
-        with response:
-            return Answer(
-                response.status, {name.lower(): value for name, value in response.headers.items()}, response.read()
-            )
+        method = "GET" if body is None else "POST"
+        return call(method, self.url + path, body, token=self.key, headers={"content-type": "application/json"})
 
     def count(self, spoken: str, body: Any) -> int:
         """The tokens of a request of this dialect."""

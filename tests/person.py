@@ -3,14 +3,13 @@
 import http.client
 import json
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
 from tests.gateway_server import Served
+from tests.http_call import call
 
 
 class Person:
@@ -21,15 +20,8 @@ class Person:
 
     def ask(self, method: str, path: str, value: Any = None) -> tuple[int, Any]:
         """One call: status, JSON."""
-        data = None if value is None else json.dumps(value).encode()
-        headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
-        request = urllib.request.Request(self._server.url + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read())
+        answer = call(method, self._server.url + path, value, token=self._server.token)
+        return answer.status, answer.json()
 
     def get(self, path: str) -> Any:
         """What a call answers that must succeed."""

@@ -2,6 +2,7 @@
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import (
     ArgumentsReceived,
     Ended,
@@ -14,7 +15,7 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.fold import fold
-from sightline.model.reply import Usage
+from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder, encode_frame
@@ -52,3 +53,9 @@ def streamed(spoken: str, events: list[StreamEvent] = CALLS) -> list[bytes]:
 def whole(spoken: str, events: list[StreamEvent] = CALLS) -> bytes:
     """The body of a whole reply."""
     return encode(dialect(spoken).write_reply(fold(events), Client(), Report()))
+
+
+def heard(spoken: str, data: bytes) -> Reply:
+    """The reply in an answer, whole or streamed."""
+    hearing = ReplyDecoder(dialect(spoken))
+    return fold([*hearing.feed(data), *hearing.close()], spoken)

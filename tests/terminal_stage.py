@@ -5,13 +5,13 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+from tests.server_process import PROGRAM
+
 _PATIENCE = 30
 CTRL_C = "\x03"
 

@@ -3,10 +3,8 @@
 import http.client
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +16,9 @@ from urllib.parse import urlsplit
 from tests.background import upstream_in_background
 from tests.gateway_server import Served
 from tests.person import Person
+from tests.server_process import PROGRAM, start
 from tests.upstream import Upstream, says
 
-PROGRAM = (sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())")
 REPLY: dict[str, Any] = {
     "id": "c", "object": "chat.completion", "model": "m",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Good morning"}, "finish_reason": "stop"}],
@@ -83,8 +81,7 @@ class WorkerStage:
 
     def children(self, program: bytes = b"sightline.app.worker") -> list[int]:
         """The processes of this kind that the server has."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [child for child in map(int, children) if program in command_of(child)]
+        return children_of(self.process, program)
 
     def clients(self, count: int) -> list[Client]:
         """Clients that have connected one after another, so that each process has its share."""
@@ -120,6 +117,12 @@ def command_of(process: int) -> bytes:
         return b""
 
 
+def children_of(process: "subprocess.Popen[str]", program: bytes) -> list[int]:
+    """The processes of this kind that a process has."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [child for child in map(int, children) if program in command_of(child)]
+
+
 def wait_until_ended(process: int) -> None:
     """Return once a process is gone, or is only waited for."""
     deadline = monotonic() + 60
@@ -138,14 +141,8 @@ def workers(folder: Path, *words: str, config: str = CONFIG) -> Iterator[WorkerS
         file = folder / "sightline.toml"
         file.write_text(config.format(url=upstream.url))
         command = [*PROGRAM, "serve", "--no-open", "--port", "0", "--config", str(file), "--data", str(folder / "data")]
-        process = subprocess.Popen(
-            [*command, "--workers", "2", *words], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        assert process.stdout is not None
+        process, server = start([*command, "--workers", "2", *words], env=environment)
         try:
-            link = re.fullmatch(r"(http\S+)/\?token=(\S+)\n", process.stdout.readline())
-            assert link is not None
-            server = Served(link[1], link[2], None)  # type: ignore[arg-type]
             stage = WorkerStage(process, server, Person(server), upstream, folder)
             stack.callback(stage.leave)
             yield stage

@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 import sightline
 from sightline.errors import Fault
 from sightline.testing import ServedProvider, scripted_provider
+from tests.http_call import call
 
 QUESTION = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -55,13 +56,8 @@ async def _begin(begin: Any, started: threading.Event) -> None:
 
 
 def post(url: str, body: dict[str, Any], **headers: str) -> tuple[int, bytes]:
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json", **headers})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return response.status, response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read()
+    answer = call("POST", url, body, headers=headers)
+    return answer.status, answer.body
 
 
 def test_a_mounted_gateway_answers_whole_and_streamed_and_records_both(tmp_path: Path) -> None:

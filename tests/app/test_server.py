@@ -1,8 +1,6 @@
 import asyncio
 import json
 import threading
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from sightline.filters.parsing import parse
 from tests.background import upstream_in_background
 from tests.chat.service.chat_stage import toolless
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.server.running import running
 from tests.upstream import answer
 
@@ -122,9 +121,7 @@ def test_what_a_server_learns_is_seen_and_forgotten_beside_it(tmp_path: Path, mo
         upstream.script = [answer(200, json.dumps(reply).encode(), [("Content-Type", "application/json")])]
         config = f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\n'
         with served(tmp_path, config) as server:
-            request = urllib.request.Request(server.url + "/p/acme/v1/chat/completions", body)
-            with urllib.request.urlopen(request, timeout=60):
-                pass
+            assert call("POST", server.url + "/p/acme/v1/chat/completions", body).status == 200
             assert saved.wait(60)
             beside = Memory(tmp_path / "data", SystemClock().now)
             assert [lesson.model for lesson in beside.lessons()] == ["acme/m"]
@@ -137,22 +134,15 @@ def test_prometheus_gets_the_metrics_with_the_token_alone(tmp_path: Path) -> Non
         upstream.script = [answer(200, CHAT_REPLY, [("Content-Type", "application/json")])]
         config = f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n[[routes]]\nprovider = "acme"\n'
         with served(tmp_path, config) as gateway:
-            body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
-            headers = {"content-type": "application/json"}
-            token = {"authorization": f"Bearer {gateway.token}"}
-            scrape = urllib.request.Request(f"{gateway.url}/api/metrics", headers=token)
-            request = urllib.request.Request(f"{gateway.url}/v1/chat/completions", body, headers)
-            urllib.request.urlopen(request, timeout=60).close()
-            with urllib.request.urlopen(scrape, timeout=60) as scraped:
-                assert "{" not in scraped.read().decode(), "nothing is counted before it is asked for"
-            urllib.request.urlopen(request, timeout=60).close()
-            with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(f"{gateway.url}/api/metrics", timeout=60)
-            refused.value.close()
-            assert refused.value.code == 401
-            with urllib.request.urlopen(scrape, timeout=60) as scraped:
-                assert scraped.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-                text = scraped.read().decode()
+            body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+            chat, metrics = f"{gateway.url}/v1/chat/completions", f"{gateway.url}/api/metrics"
+            assert call("POST", chat, body).status == 200
+            assert b"{" not in gateway.data("/api/metrics"), "nothing is counted before it is asked for"
+            assert call("POST", chat, body).status == 200
+            assert call("GET", metrics).status == 401
+            scraped = call("GET", metrics, token=gateway.token)
+            assert scraped.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+            text = scraped.body.decode()
     labels = '{gen_ai_operation_name="chat",gen_ai_provider_name="acme",gen_ai_request_model="m",'
     assert f"gen_ai_client_operation_duration_seconds_count{labels}" in text
     assert f'server_address="127.0.0.1",server_port="{upstream.port}"' in text

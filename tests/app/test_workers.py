@@ -8,8 +8,6 @@ import os
 import re
 import signal
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +22,7 @@ from sightline.catalog.facts import Facts
 from sightline.exchange.relay_messages import WaitCall, write_call
 from sightline.model.json import Json
 from tests.background import wait_until_gone
+from tests.http_call import call
 from tests.postgres_server import database
 from tests.upstream import LAST, Talk, chunk, head, pieces, says
 from tests.worker_stage import CONFIG, REPLY, Client, WorkerStage, asked, delta, wait_until_ended, workers
@@ -163,10 +162,9 @@ def test_a_stream_under_way_can_be_looked_at_wherever_it_runs(stage: WorkerStage
 def waits(stage: WorkerStage, model: str) -> Any:
     """How long a request of a command would have to wait."""
     body = write_call(WaitCall("acme", model, 1, Facts()))
-    headers = {"authorization": f"Bearer {stage.server.token}"}
-    request = urllib.request.Request(f"{stage.server.url}/api/relay/wait", body, headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.read()
+    answer = call("POST", f"{stage.server.url}/api/relay/wait", body, token=stage.server.token)
+    assert answer.status == 200, answer
+    return answer.body
 
 
 def test_what_a_provider_allows_is_known_in_the_main_process_as_soon_as_a_client_has_its_answer(
@@ -299,11 +297,7 @@ def test_every_answer_that_a_client_saw_is_on_record_whenever_a_worker_was_kille
 
 def counted(stage: WorkerStage) -> int:
     """How many exchanges the metrics of all processes have."""
-    request = urllib.request.Request(
-        f"{stage.server.url}/api/metrics", headers={"authorization": f"Bearer {stage.server.token}"}
-    )
-    with urllib.request.urlopen(request, timeout=60) as scraped:
-        text = scraped.read().decode()
+    text = stage.server.data("/api/metrics").decode()
     found = re.findall(r"^gen_ai_client_operation_duration_seconds_count\{.*\} (\d+)$", text, re.MULTILINE)
     return sum(map(int, found))
 

@@ -19,9 +19,9 @@ from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.store import KeptInterception
 from tests.background import upstream_in_background, wait_until_gone
 from tests.cli.recorded_folder import stand_alone_in, traffic
+from tests.server_process import PROGRAM
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 EVENT_STREAM = [("Content-Type", "text/event-stream")]
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
 

@@ -4,12 +4,10 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -17,10 +15,10 @@ from sightline.cli import main
 from tests.background import upstream_in_background
 from tests.chat.api.http_stage import CONFIG, spoken
 from tests.gateway_server import served
+from tests.http_call import call
+from tests.server_process import PROGRAM
 from tests.shared_servers import free_port, has_ended
 from tests.upstream import answer, streams
-
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 
 def words(folder: Path, port: int) -> list[str]:
@@ -103,9 +101,7 @@ def test_instructions_are_kept_above_all_topics(tmp_path: Path) -> None:
     with begun([*words(tmp_path, 0), "--instructions", str(rules)]) as running:
         link = urlsplit(link_of(running))
         token = link.query.removeprefix("token=")
-        request = Request(f"http://{link.netloc}/api/chat/topics", headers={"authorization": f"Bearer {token}"})
-        with urlopen(request) as answer:
-            topics = json.load(answer)
+        topics = call("GET", f"http://{link.netloc}/api/chat/topics", token=token).json()
         assert [each["instructions"] for each in topics if each["id"] == ""] == ["Use metres."]
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0

@@ -10,8 +10,7 @@ import pytest
 
 from sightline.cli.program import main
 from tests.local_model import needs_model
-
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+from tests.server_process import PROGRAM
 
 
 @pytest.fixture

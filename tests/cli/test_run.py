@@ -15,10 +15,10 @@ import pytest
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.server_process import PROGRAM
 from tests.shared_servers import has_ended
 from tests.upstream import says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 REPLY = {
     "id": "c1",
     "object": "chat.completion",

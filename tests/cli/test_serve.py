@@ -1,7 +1,5 @@
 import asyncio
-import json
 import os
-import re
 import signal
 import socket
 import stat
@@ -17,10 +15,9 @@ import pytest
 from sightline.cli import terminal
 from sightline.cli.program import main
 from tests.background import upstream_in_background
+from tests.http_call import call
+from tests.server_process import PROGRAM, start
 from tests.upstream import chunk, head, pieces
-
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
-LINK = re.compile(r"(http://127\.0\.0\.1:(\d+))/\?token=([\w-]{22,})\n")
 
 
 @contextmanager
@@ -29,26 +26,18 @@ def serving(folder: Path, *words: str, config: str = "") -> Iterator[tuple["subp
     (folder / "sightline.toml").write_text(config)
     command = [*PROGRAM, *words, "--port", "0", "--no-open", "--data", str(folder / "data")]
     environment = {**os.environ, "XDG_CONFIG_HOME": str(folder)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
-    ) as child:
+    child, server = start(command, stderr=subprocess.PIPE, cwd=folder, env=environment)
+    with child:
         try:
-            link = LINK.fullmatch(child.stdout.readline())
-            yield child, link[1], link[3]
+            yield child, server.url, server.token
         finally:
             child.kill()
-
-
-def health(address: str) -> dict[str, str]:
-    with urllib.request.urlopen(f"{address}/api/health", timeout=20) as answer:
-        told: dict[str, str] = json.loads(answer.read())
-    return told
 
 
 @pytest.mark.parametrize("words", [[], ["serve"]])
 def test_it_prints_one_link_and_one_line_and_ends_in_order(tmp_path: Path, words: list[str]) -> None:
     with serving(tmp_path, *words) as (child, address, _token):
-        assert health(address)["status"] == "ok"
+        assert call("GET", f"{address}/api/health").json()["status"] == "ok"
         child.send_signal(signal.SIGTERM)
         out, err = child.communicate(timeout=60)
     assert child.returncode == 0
@@ -61,7 +50,7 @@ def test_the_token_is_the_owners_alone_and_the_same_after_a_restart(tmp_path: Pa
     tokens = []
     for _ in range(2):
         with serving(tmp_path) as (child, address, token):
-            health(address)
+            assert call("GET", f"{address}/api/health").status == 200
             tokens.append(token)
             child.send_signal(signal.SIGINT)
             child.communicate(timeout=60)

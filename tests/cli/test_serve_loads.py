@@ -1,16 +1,14 @@
 """What a server and its recorder have loaded: code that nobody uses costs memory in each of them."""
 
-import json
 import os
 import re
 import signal
-import subprocess
 import time
-import urllib.request
 from pathlib import Path
 
 from tests.background import upstream_in_background
-from tests.cli.test_serve import LINK, PROGRAM
+from tests.http_call import call
+from tests.server_process import PROGRAM, start
 from tests.upstream import says
 
 REPLY = {"id": "c", "object": "chat.completion", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
@@ -26,12 +24,6 @@ FOR_OTHERS = (
 IMPORTED = re.compile(r"^import time:.*\|\s*([\w.]+)$", re.MULTILINE)
 
 
-def ask(address: str, path: str, body: bytes | None = None, **headers: str) -> bytes:
-    with urllib.request.urlopen(urllib.request.Request(address + path, body, headers), timeout=60) as answer:
-        said: bytes = answer.read()
-    return said
-
-
 def test_rooms_of_the_page_are_loaded_with_it_and_the_recorder_has_no_event_loop(tmp_path: Path) -> None:
     errors, environment = tmp_path / "errors", {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
     command = [*PROGRAM, "serve", "--port", "0", "--no-open", "--data", str(tmp_path / "data")]
@@ -39,21 +31,19 @@ def test_rooms_of_the_page_are_loaded_with_it_and_the_recorder_has_no_event_loop
         upstream.script = [says(REPLY)]
         (tmp_path / "sightline.toml").write_text(f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n')
         environment["PYTHONPROFILEIMPORTTIME"] = "1"
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=tmp_path, env=environment
-        ) as child:
+        child, server = start(command, stderr=log, cwd=tmp_path, env=environment)
+        address, token = server.url, server.token
+        with child:
             try:
-                link = LINK.fullmatch(child.stdout.readline())
-                address, token = link[1], link[3]
-                question = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
-                assert b"yes" in ask(address, "/p/acme/v1/chat/completions", question, authorization="Bearer own-key")
-                assert json.loads(ask(address, "/api/health"))["status"] == "ok"
+                question = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+                assert b"yes" in call("POST", f"{address}/p/acme/v1/chat/completions", question, token="own-key").body
+                assert call("GET", f"{address}/api/health").json()["status"] == "ok"
                 before = IMPORTED.findall(errors.read_text())
-                assert b"<html" in ask(address, "/", authorization=f"Bearer {token}")
+                assert b"<html" in call("GET", f"{address}/", token=token).body
                 while "sightline.app.rooms" not in IMPORTED.findall(errors.read_text()):
                     assert child.poll() is None, errors.read_text()
                     time.sleep(0.05)  # they are loaded while the browser loads the page
-                about = json.loads(ask(address, "/api/about", authorization=f"Bearer {token}"))
+                about = call("GET", f"{address}/api/about", token=token).json()
                 child.send_signal(signal.SIGTERM)
                 child.communicate(timeout=60)
             finally:

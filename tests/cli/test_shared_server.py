@@ -6,10 +6,8 @@ import stat
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.predicate import Known
 from tests.background import handling
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.person import Person
 from tests.shared_servers import free_port, has_ended, sharing
 
@@ -30,8 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def health(server: SharedServer) -> Any:
-    with urllib.request.urlopen(f"{server.url}/api/health", timeout=60) as answer:
-        return json.loads(answer.read())
+    return call("GET", f"{server.url}/api/health").json()
 
 
 def is_listening(port: int) -> bool:
@@ -295,9 +293,7 @@ def test_link_of_each_held_request_of_the_session_is_printed(
     asking: list[threading.Thread] = []
 
     def ask(session: str) -> None:
-        request = urllib.request.Request(f"{server.url}/p/acme/s/{session}/v1/chat/completions", body)
-        with suppress(urllib.error.URLError):
-            urllib.request.urlopen(request, timeout=60).close()
+        call("POST", f"{server.url}/p/acme/s/{session}/v1/chat/completions", body)
 
     with served(tmp_path, '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n') as server:
         person = Person(server)

@@ -13,10 +13,10 @@ from sightline.errors import Fault
 from sightline.exchange.remote_relay import RunningServer
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.server_process import PROGRAM
 from tests.tls_stage import CHAT_REPLY, vendors_in_front_of
 from tests.upstream import answer, says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 OWN = "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n"
 PROXY = ProxyShown("http://u:p@127.0.0.1:7701", OWN, ("a.example",))
 ASK = """

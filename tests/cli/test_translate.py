@@ -1,7 +1,6 @@
 import io
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sightline.cli.program import main
+from tests.server_process import PROGRAM
 
 CHAT = {"model": "gpt", "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}]}
 REPLY = {
@@ -22,7 +22,6 @@ STREAM = (
     b"data: [DONE]\n\n"
 )
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 Put = Callable[[str, object], str]
 Captured = pytest.CaptureFixture[bytes]

@@ -1,4 +1,4 @@
-"""Providers on this machine: one that says what it is told to, and one that speaks a dialect of ours."""
+"""Providers on this machine that speak a dialect of ours."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,30 +26,6 @@ class Answering(Protocol):
         """The status, content type and bytes of the answer."""
 
 
-class Provider:
-    """Answers every POST with the same status and bytes; `requests` are the decoded bodies that came."""
-
-    def __init__(self) -> None:
-        self.requests: list[Any] = []
-        self.answer = b"{}"
-        self.status = 200
-        self.content_type = "application/json"
-        self.url = ""
-
-    def says(self, answer: bytes, *, status: int = 200, content_type: str = "application/json") -> None:
-        """What it answers from now on."""
-        self.answer, self.status, self.content_type = answer, status, content_type
-
-    def streams(self, answer: bytes) -> None:
-        """The server-sent events that it answers from now on."""
-        self.says(answer, content_type="text/event-stream")
-
-    def answer_to(self, _path: str, body: Any) -> tuple[int, str, bytes]:
-        """Always the same."""
-        self.requests.append(body)
-        return self.status, self.content_type, self.answer
-
-
 class Upstream:
     """Answers every POST with the events it was given, streamed or whole as it was asked, or with a fault."""
 
@@ -71,14 +47,6 @@ class Upstream:
             writer = self._dialect.stream_writer(self._client, Report())
             return 200, "text/event-stream", b"".join(writer.feed(event) for event in self.events)
         return 200, "application/json", encode(self._dialect.write_reply(fold(self.events), self._client, Report()))
-
-
-@contextmanager
-def provider() -> Iterator[Provider]:
-    """A provider that is listening."""
-    told = Provider()
-    with _listening(told):
-        yield told
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from openai.types.responses import Response, ResponseStreamEvent
@@ -11,7 +10,6 @@ from pydantic import TypeAdapter
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, SetText
@@ -33,6 +31,7 @@ from sightline.wire.sse import SseDecoder
 from tests.contract.cases import ROOT
 from tests.holding import JSON, SSE, asking, held, let_go
 from tests.relay_stage import asks, open_stage
+from tests.reply_samples import heard
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
 
@@ -108,14 +107,9 @@ def test_a_call_without_an_action_is_refused() -> None:
 # --- in a reply ---
 
 
-def heard(data: bytes, spoken: str = RESPONSES) -> Any:
-    hearing = ReplyDecoder(dialect(spoken))
-    return fold([*hearing.feed(data), *hearing.close()], spoken)
-
-
 @pytest.mark.parametrize("data", [REPLY, STREAM])
 def test_a_reply_that_asks_the_client_to_run_something_ends_with_tool_calls(data: bytes) -> None:
-    reply = heard(data)
+    reply = heard(RESPONSES, data)
     assert reply.choice.finish == "tool_calls"
     assert [call.name for call in reply.choice.tool_calls] == KINDS
     assert json.loads(reply.choice.tool_calls[1].arguments)["commands"] == ["make test"]
@@ -129,10 +123,10 @@ def test_no_other_dialect_takes_the_calls_for_a_plain_stop(target: str, is_strea
         data = translation.feed(STREAM) + translation.close()
     else:
         data = translate_reply(REPLY, RESPONSES, target).data
-    again = heard(data, target)
+    again = heard(target, data)
     assert again.choice.finish == "tool_calls"
     assert [call.name.rpartition("__")[2] for call in again.choice.tool_calls] == KINDS
-    expected = [json.loads(call.arguments) for call in heard(REPLY).choice.tool_calls[:5]]
+    expected = [json.loads(call.arguments) for call in heard(RESPONSES, REPLY).choice.tool_calls[:5]]
     assert [json.loads(call.arguments) for call in again.choice.tool_calls[:5]] == expected
 
 
@@ -140,7 +134,7 @@ def test_a_shell_that_ran_in_a_container_leaves_nothing_to_do() -> None:
     reply = json.loads(REPLY)
     call = {**reply["output"][1], "environment": {"type": "container_reference", "container_id": "cntr_1"}}
     output = {"type": "shell_call_output", "id": "sho", "call_id": "call_b", "output": []}
-    folded = heard(json.dumps({**reply, "output": [call, output]}).encode())
+    folded = heard(RESPONSES, json.dumps({**reply, "output": [call, output]}).encode())
     assert (folded.choice.finish, folded.choice.tool_calls) == ("stop", ())
 
 
@@ -150,7 +144,7 @@ def test_a_shell_that_ran_in_a_container_leaves_nothing_to_do() -> None:
 def answered() -> list[StreamEvent]:
     """What a model says that knows these tools as functions only."""
     events: list[StreamEvent] = [Started("r_1", "m")]
-    for number, call in enumerate(heard(REPLY).choice.tool_calls[:5]):
+    for number, call in enumerate(heard(RESPONSES, REPLY).choice.tool_calls[:5]):
         events += [
             ToolCallBegun(number, f"c{number}", call.name),
             ArgumentsReceived(number, call.arguments),

@@ -1,15 +1,14 @@
 """The page's calls about suites behind a real port: who may call them, with which method, and with what."""
 
-import http.client
 import json
 from collections.abc import Iterator
 from typing import cast
-from urllib.parse import urlsplit
 
 import pytest
 
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from tests.gateway_server import Served, served
+from tests.http_call import call
 
 SUITE = "tests:\n  - {id: one, criteria: x, input: hi}\n"
 
@@ -42,14 +41,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def asked(page: Served, method: str, path: str, body: bytes | None = None, token: str = "") -> tuple[int, bytes]:
     """With the page's token, unless another is told."""
-    at = urlsplit(page.url)
-    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=20)
-    try:
-        connection.request(method, path, body, {"authorization": f"Bearer {token or page.token}"})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+    answer = call(method, page.url + path, body, token=token or page.token)
+    return answer.status, answer.body
 
 
 @pytest.mark.parametrize("path", CALLS)

@@ -1,7 +1,6 @@
 """A disk that fills up under the running program: clients are served, and no id leaves that nobody can look up."""
 
 import errno
-import json
 import os
 import subprocess
 import time
@@ -20,6 +19,7 @@ from sightline.dialects.registry import dialect
 from sightline.store import journal
 from tests.contract.loopback import speaking
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.postgres_server import HOST, OWNER, PASSWORD, execute, shared_server
 from tests.reply_samples import SAYS
 
@@ -66,12 +66,9 @@ def failing_writes(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Disk]:
 def ask(gateway: Served, number: int, *, stream: bool, words: str = "") -> tuple[str, bytes]:
     said = words or f"{number} " * 100_000
     body = {"model": "m", "messages": [{"role": "user", "content": said}], "stream": stream}
-    request = urllib.request.Request(
-        f"{gateway.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.status == 200
-        return answer.headers.get("x-sightline-exchange", ""), answer.read()
+    answer = call("POST", f"{gateway.url}/p/acme/v1/chat/completions", body)
+    assert answer.status == 200
+    return answer.headers.get("x-sightline-exchange", ""), answer.body
 
 
 def listed(gateway: Served) -> list[Any]:
@@ -165,10 +162,9 @@ def test_what_is_recorded_while_the_disk_of_postgresql_is_full_is_there_once_it_
             assert all(b"there." in body for _, body in given), "the client is served all the same"
             ids = [id_ for id_, _ in given]
             assert all(ids), "the journal has them"
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                gateway.api("/api/exchanges")
-            with caught.value as answer:
-                told = json.loads(answer.read())["error"]
+            refused = call("GET", f"{gateway.url}/api/exchanges", token=gateway.token)
+            assert refused.status >= 400
+            told = refused.json()["error"]
             assert "No space left on device" in told["message"]
             assert "Make room" in told["hint"]
             assert "No space left on device" in trouble(gateway)

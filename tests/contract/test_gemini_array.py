@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.contract.loopback import speaking
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.gateway_server import served
 from tests.holding import asking, held, let_go, said_by
+from tests.http_call import call
 from tests.relay_stage import DIALECTS, Got, asks, open_stage
 from tests.reply_samples import SAYS, streamed
 from tests.upstream import LAST, answer, chunk, cut, head, pieces, says, streams
@@ -194,11 +194,9 @@ def test_the_whole_program_answers_with_an_array(tmp_path: Path) -> None:
         config = f'[providers.acme]\ndialect = "anthropic"\nbase_url = "{upstream.url}"\n'
         with served(tmp_path, config) as gateway:
             url = f"{gateway.url}/p/acme/v1beta/models/m:streamGenerateContent"
-            body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).encode()
-            request = urllib.request.Request(url, body, {"content-type": "application/json"})
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                assert answer.headers["content-type"].startswith("application/json")
-                elements = json.loads(answer.read())
+            answer = call("POST", url, {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
+            assert answer.headers["content-type"].startswith("application/json")
+            elements = answer.json()
             exchange = gateway.api(f"/api/exchanges/{answer.headers['x-sightline-exchange']}")
     words = [part["text"] for each in elements for part in each["candidates"][0]["content"]["parts"]]
     assert "".join(words) == "Hello there."

@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.operations import Delete, SetText
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.model.exchange import Answered, Edited, ExchangeFinished
-from sightline.model.fold import fold
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Reply
 from tests.contract.cases import cases
 from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly, said_by
 from tests.relay_stage import DIALECTS, asks, is_error_of, open_stage
-from tests.reply_samples import SAYS, streamed, whole
+from tests.reply_samples import SAYS, heard, streamed, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import LAST, answer, chunk, head, pieces, says
 
@@ -38,11 +35,6 @@ def test_a_reply_that_is_written_anew_says_the_same(name: str) -> None:
             for is_stream in (False, True):
                 again = heard(case.dialect, write_reply(reply, case.dialect, client, is_stream=is_stream))
                 assert seen(again) == seen(reply), (str(case), is_stream)
-
-
-def heard(spoken: str, data: bytes) -> Reply:
-    hearing = ReplyDecoder(dialect(spoken))
-    return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
 def seen(reply: Reply) -> list[Any]:

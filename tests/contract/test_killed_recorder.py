@@ -1,76 +1,64 @@
 """A server whose processes are killed at any moment under load: every answer that a client saw whole is on record."""
 
 import asyncio
-import json
 import os
 import random
-import re
 import signal
 import subprocess
-import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import asyncpg
 import pytest
 
-from tests.contract.loopback import Provider, provider
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.model.events import Ended, Finished, TextReceived
+from tests.contract.loopback import Upstream, speaking
+from tests.http_call import call
 from tests.postgres_server import database
+from tests.server_process import PROGRAM, start
+from tests.worker_stage import children_of
 
-PROGRAM = (sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())")
-ANSWER = {
-    "id": "c", "object": "chat.completion", "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Good morning"}, "finish_reason": "stop"}],
-}  # fmt: skip
+
+@contextmanager
+def provider() -> Iterator[Upstream]:
+    """A provider that wishes everybody a good morning."""
+    with speaking(dialect("openai-chat"), Client(id="c", model="m")) as upstream:
+        upstream.events = [TextReceived(0, "Good morning"), Finished("stop"), Ended()]
+        yield upstream
 
 
 class Server:
     """A real server, in processes of its own."""
 
-    def __init__(self, folder: Path, provider: Provider, store: str) -> None:
+    def __init__(self, folder: Path, provider: Upstream, store: str) -> None:
         config = folder / "sightline.toml"
         config.write_text(f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{provider.url}/v1"\n')
         command = [*PROGRAM, "serve", "--no-open", "--port", "0", "--config", str(config)]
         command += ["--data", str(folder / "data"), *(["--store", store] if store else [])]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        link = re.fullmatch(r"(http\S+)/\?token=(\S+)\n", self.process.stdout.readline())
-        assert link is not None
-        self.url, self.token = link.groups()
+        self.process, self.served = start(command)
+        self.api = self.served.api
 
     def recorder(self) -> int:
         """The process that stores what is recorded, as soon as there is one."""
         deadline = monotonic() + 60
         while monotonic() < deadline:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-            for child in map(int, children):
-                try:
-                    if b"sightline.app.recorder" in Path(f"/proc/{child}/cmdline").read_bytes():
-                        return child
-                except OSError:
-                    continue
+            if found := children_of(self.process, b"sightline.app.recorder"):
+                return found[0]
             sleep(0.01)
         raise AssertionError("there is no recorder")
 
     def ask(self, number: int) -> str:
         """The id of an exchange whose answer came whole."""
         body = {"model": "m", "messages": [{"role": "user", "content": f"question {number}"}]}
-        request = urllib.request.Request(
-            f"{self.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            assert b"Good morning" in answer.read()
-            return str(answer.headers["x-sightline-exchange"])
-
-    def api(self, path: str) -> Any:
-        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
+        answer = call("POST", f"{self.served.url}/p/acme/v1/chat/completions", body)
+        assert b"Good morning" in answer.body
+        return answer.headers["x-sightline-exchange"]
 
     def states(self, wanted: str = "") -> dict[str, str]:
         """What a filter finds, and what became of it."""
@@ -103,7 +91,7 @@ def load_on(server: Server) -> Iterator[list[str]]:
             number += 1
             try:
                 answered.append(server.ask(1000 * client + number))
-            except (OSError, AssertionError):
+            except (OSError, HTTPException, AssertionError):
                 return
 
     clients = [threading.Thread(target=ask, args=(client,)) for client in range(3)]
@@ -130,7 +118,6 @@ def store(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Path, store: str, seed: int) -> None:
     chance = random.Random(seed)
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, store)
         with load_on(server) as answered:
             for _ in range(3):
@@ -186,7 +173,6 @@ def stopped(url: str) -> Iterator[None]:
 
 def test_a_stopped_database_keeps_no_client_waiting_and_gets_everything_later(tmp_path: Path) -> None:
     with database() as url, provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, url)
         answered = [server.ask(number) for number in range(3)]
         assert server.states().keys() == set(answered)
@@ -204,7 +190,6 @@ def test_a_stopped_database_keeps_no_client_waiting_and_gets_everything_later(tm
 
 def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None:
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         server = Server(tmp_path, upstream, "")
         ids = [server.ask(number) for number in range(5)]
         command = [*PROGRAM, "traffic", "--json", "--data", str(tmp_path / "data")]
@@ -220,7 +205,6 @@ def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None
 
 def test_two_servers_on_one_folder_share_a_recorder_and_one_goes_on_without_the_other(tmp_path: Path) -> None:
     with provider() as upstream:
-        upstream.says(json.dumps(ANSWER).encode())
         first = Server(tmp_path, upstream, "")
         ids = {first.ask(1)}
         second = Server(tmp_path, upstream, "")

@@ -20,7 +20,8 @@ from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
-from tests.local_model import Answer, Served, needs_model, serving
+from tests.http_call import Answer
+from tests.local_model import Served, needs_model, serving
 
 pytestmark = needs_model
 

@@ -5,12 +5,10 @@ Not asked for here: the word `[DONE]` at the end of a stream, which OpenAI's own
 that were written for it cannot read.
 """
 
-import http.client
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -35,6 +33,7 @@ from sightline.model.events import (
 from sightline.model.reply import Usage
 from tests.contract.loopback import Upstream, gateway_to
 from tests.gateway_server import Served
+from tests.http_call import call
 
 DIALECTS = ("openai-responses", "anthropic", "gemini", "openai-chat")
 COUNTED = UsageReceived(Usage(input_tokens=11, output_tokens=5, cached_tokens=3, reasoning_tokens=2))
@@ -95,18 +94,13 @@ class Server:
     def __init__(self, gateway: Served, upstream: ConformantUpstream, spoken: str) -> None:
         self.upstream = upstream
         self.spoken = spoken
-        self._address = urlsplit(gateway.url)
+        self._url = gateway.url
 
     def post(self, body: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body of what is answered."""
-        connection = http.client.HTTPConnection(self._address.netloc, timeout=60)
         headers = {"authorization": "Bearer sk-own-key-1", "content-type": "application/json"}
-        connection.request("POST", f"/p/to-{self.spoken}/v1/responses", body, headers)
-        answer = connection.getresponse()
-        try:
-            return answer.status, answer.headers["content-type"] or "", answer.read()
-        finally:
-            connection.close()
+        answer = call("POST", f"{self._url}/p/to-{self.spoken}/v1/responses", body, headers=headers)
+        return answer.status, answer.headers.get("content-type", ""), answer.body
 
     def ask(self, events: Sequence[StreamEvent], **body: Any) -> Any:
         """The response object, checked."""

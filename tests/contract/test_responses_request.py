@@ -18,7 +18,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, compose
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
-from sightline.dialects.dialect import Target
+from sightline.dialects.dialect import Client, Target
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import write_request
 from sightline.model.parts import Document, Image, Inline, Link, Part, Text, ToolCall, ToolResult
@@ -35,7 +35,7 @@ from sightline.model.request import (
     ToolChoice,
 )
 from tests.contract.generated import words
-from tests.contract.loopback import provider as listening
+from tests.contract.loopback import speaking
 
 RESPONSES = "openai-responses"
 NO_QUIRKS = Quirks()
@@ -209,13 +209,14 @@ def test_the_vendors_types_know_every_field(case: str) -> None:
 def test_the_vendors_sdk_sends_the_same(case: str) -> None:
     prompt, facts, family, quirks, _ = CASES[case]
     written, _ = body(prompt, facts, family, quirks=quirks)
-    with listening() as upstream, OpenAI(base_url=upstream.url, api_key="k", max_retries=0) as client:
-        if prompt.stream:
-            upstream.streams(b"")
+    with (
+        speaking(dialect(RESPONSES), Client()) as upstream,
+        OpenAI(base_url=upstream.url, api_key="k", max_retries=0) as client,
+    ):
         answer = client.responses.create(**written)
         if prompt.stream:
             answer.close()
-        assert upstream.requests == [written]
+        assert upstream.bodies == [written]
 
 
 # --- every dialect --------------------------------------------------------------------------------

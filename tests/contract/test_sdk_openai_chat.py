@@ -28,13 +28,11 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import fold
 from sightline.model.parts import Citation
 from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
-from tests.contract.loopback import Provider, provider
+from tests.contract.loopback import Upstream, speaking
 from tests.dialects.reports import without_nulls
 
 CASES = sorted((Path(__file__).parents[1] / "wire_cases" / "openai-chat").iterdir())
@@ -42,16 +40,16 @@ ASK: Any = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "hi"}]}
 
 
 @pytest.fixture
-def vendor() -> Iterator[Provider]:
-    with provider() as listening:
-        listening.says(encode(DIALECT.write_reply(fold([TextReceived(0, "ok"), *END]), Client(), Report())))
+def upstream() -> Iterator[Upstream]:
+    with speaking(DIALECT, Client()) as listening:
+        listening.events = PLAIN
         yield listening
 
 
 @pytest.fixture
-def client(vendor: Provider) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{vendor.url}/v1", api_key="sk-test", max_retries=0) as speaking:
-        yield speaking
+def client(upstream: Upstream) -> Iterator[Any]:
+    with openai.OpenAI(base_url=f"{upstream.url}/v1", api_key="sk-test", max_retries=0) as sdk:
+        yield sdk
 
 
 def tool(name: str, **more: Any) -> Any:
@@ -147,26 +145,24 @@ RICH: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("arguments", RICH)
-def test_what_the_sdk_sends_is_read_and_written_as_it_was(vendor, client, arguments):
+def test_what_the_sdk_sends_is_read_and_written_as_it_was(upstream, client, arguments):
     client.chat.completions.create(**arguments)
-    [body] = vendor.requests
+    [body] = upstream.bodies
     report = Report()
     assert without_nulls(DIALECT.write_request(DIALECT.read_request(body), Target(), report)) == without_nulls(body)
     assert report.losses == ()
 
 
-def test_a_streamed_request_of_the_sdk_asks_for_its_usage(vendor, client):
-    vendor.streams(b"data: [DONE]\n\n")
+def test_a_streamed_request_of_the_sdk_asks_for_its_usage(upstream, client):
     list(client.chat.completions.create(**ASK, stream=True, stream_options={"include_usage": True}))
-    options = DIALECT.read_request(vendor.requests[0]).options
+    options = DIALECT.read_request(upstream.bodies[0]).options
     assert (options.stream, options.include_usage) == (True, True)
 
 
-def test_what_the_parsing_helper_sends_is_read_and_written_as_it_was(vendor, client):
-    vendor.streams(stream_of(PLAIN))
+def test_what_the_parsing_helper_sends_is_read_and_written_as_it_was(upstream, client):
     with client.chat.completions.stream(**ASK, tools=[tool("f", strict=True)]) as stream:
         stream.until_done()
-    [body] = vendor.requests
+    [body] = upstream.bodies
     assert DIALECT.write_request(DIALECT.read_request(body), Target(), Report()) == body
 
 
@@ -232,15 +228,6 @@ ANSWERS: dict[str, list[StreamEvent]] = {
 }
 
 
-def stream_of(events: list[StreamEvent]) -> bytes:
-    writer = DIALECT.stream_writer(Client(), Report())
-    return b"".join(writer.feed(event) for event in events)
-
-
-def whole_of(events: list[StreamEvent]) -> bytes:
-    return encode(DIALECT.write_reply(fold(events), Client(), Report()))
-
-
 def matters(completion: Any) -> Any:
     """What a caller reads of a completion; the accumulator adds parsed forms and leaves out what is empty."""
     dumped = json.loads(completion.model_dump_json())
@@ -259,10 +246,9 @@ def matters(completion: Any) -> Any:
 
 
 @pytest.mark.parametrize("events", ANSWERS.values(), ids=ANSWERS)
-def test_the_sdks_accumulator_makes_of_our_stream_what_it_makes_of_our_reply(vendor, client, events):
-    vendor.says(whole_of(events))
+def test_the_sdks_accumulator_makes_of_our_stream_what_it_makes_of_our_reply(upstream, client, events):
+    upstream.events = events
     whole = client.chat.completions.create(**ASK)
-    vendor.streams(stream_of(events))
     with client.chat.completions.stream(**ASK) as stream:
         # A truncated answer is read with the plain reader: the helper refuses to complete it, as it should.
         accumulated = None if "length" in str(events) else stream.get_final_completion()
@@ -280,9 +266,9 @@ def test_the_sdks_accumulator_makes_of_our_stream_what_it_makes_of_our_reply(ven
     assert finishes == {choice.index: choice.finish_reason for choice in whole.choices}
 
 
-def test_the_sdk_finds_every_field_where_it_looks_for_it(vendor, client):
+def test_the_sdk_finds_every_field_where_it_looks_for_it(upstream, client):
     cited = CitationReceived(1, Citation(url="https://example.org", title="T", start=0, end=3))
-    vendor.says(whole_of([*ANSWERS["parallel calls"][:2], cited, *ANSWERS["parallel calls"][2:]]))
+    upstream.events = [*ANSWERS["parallel calls"][:2], cited, *ANSWERS["parallel calls"][2:]]
     completion = client.chat.completions.create(**ASK)
     message = completion.choices[0].message
     assert [(call.id, call.function.arguments) for call in message.tool_calls] == [
@@ -295,8 +281,8 @@ def test_the_sdk_finds_every_field_where_it_looks_for_it(vendor, client):
     assert (completion.id, completion.model, completion.created) == ("chatcmpl-1", "gpt-5.2", 1767225600)
 
 
-def test_custom_calls_arrive_as_the_sdk_types_them(vendor, client):
-    events = [
+def test_custom_calls_arrive_as_the_sdk_types_them(upstream, client):
+    upstream.events = [
         *BEGUN,
         ToolCallBegun(4, "call_1", "g", kind="custom"),
         ArgumentsReceived(4, "free "),
@@ -305,10 +291,8 @@ def test_custom_calls_arrive_as_the_sdk_types_them(vendor, client):
         Finished("tool_calls"),
         Ended(),
     ]
-    vendor.says(whole_of(events))
     [call] = client.chat.completions.create(**ASK).choices[0].message.tool_calls
     assert (call.type, call.custom.name, call.custom.input) == ("custom", "g", "free text")
-    vendor.streams(stream_of(events))
     pieces = [
         call.model_extra["custom"]["input"]
         for chunk in client.chat.completions.create(**ASK, stream=True)
@@ -319,19 +303,17 @@ def test_custom_calls_arrive_as_the_sdk_types_them(vendor, client):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_our_telling_of_every_wire_case_is_read_by_the_sdk(vendor, client, case):
+def test_our_telling_of_every_wire_case_is_read_by_the_sdk(upstream, client, case):
     decoder, reader = SseDecoder(), DIALECT.stream_reader()
     data = (case / "stream.sse").read_bytes()
     events = [event for frame in [*decoder.feed(data), *decoder.close()] for event in reader.feed(frame)]
-    events += reader.close()
-    vendor.streams(stream_of(events))
+    upstream.events = [*events, *reader.close()]
     said = "".join(
         choice.delta.content or ""
         for chunk in client.chat.completions.create(**ASK, stream=True)
         for choice in chunk.choices
         if choice.index == 0
     )
-    vendor.says(whole_of(events))
     assert said == (client.chat.completions.create(**ASK).choices[0].message.content or "")
 
 
@@ -353,20 +335,18 @@ def test_our_telling_of_every_wire_case_is_read_by_the_sdk(vendor, client, case)
         (Code.REQUEST_TOO_LARGE, openai.APIStatusError),
     ],
 )
-def test_an_error_body_raises_the_sdks_own_exception(vendor, client, code, raised):
-    fault = Fault(code, "the provider's words", pointer="/messages/0", details={"param": "messages"})
-    status, body = DIALECT.write_error(fault)
-    vendor.says(encode(body), status=status)
+def test_an_error_body_raises_the_sdks_own_exception(upstream, client, code, raised):
+    upstream.fault = Fault(code, "the provider's words", pointer="/messages/0", details={"param": "messages"})
     with pytest.raises(raised) as caught:
         client.chat.completions.create(**ASK)
     assert "the provider's words" in str(caught.value)
-    assert caught.value.status_code == status
+    assert caught.value.status_code == DIALECT.write_error(upstream.fault)[0]
     assert caught.value.param == "messages"
 
 
-def test_an_error_within_a_stream_raises_and_is_no_success(vendor, client):
+def test_an_error_within_a_stream_raises_and_is_no_success(upstream, client):
     failed = Failed(Fault(Code.OVERLOADED, "the provider's words"))
-    vendor.streams(stream_of([*BEGUN, TextReceived(1, "Hel"), failed, Ended()]))
+    upstream.events = [*BEGUN, TextReceived(1, "Hel"), failed, Ended()]
     heard: list[str] = []
 
     def listen() -> None:

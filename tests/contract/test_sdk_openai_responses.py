@@ -33,8 +33,7 @@ from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Inline, Thinking
 from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.wire.jsontext import encode
-from tests.contract.loopback import Provider, provider
+from tests.contract.loopback import Upstream, speaking
 
 CLIENT = Client(id="resp_c", model="gpt-5.5", created=1794700800)
 
@@ -81,20 +80,15 @@ ANSWERS: dict[str, list[StreamEvent]] = {
 
 
 @pytest.fixture
-def vendor() -> Iterator[Provider]:
-    with provider() as listening:
+def upstream() -> Iterator[Upstream]:
+    with speaking(DIALECT, CLIENT) as listening:
         yield listening
 
 
 @pytest.fixture
-def client(vendor: Provider) -> Iterator[OpenAI]:
-    with OpenAI(base_url=f"{vendor.url}/v1", api_key="none", max_retries=0) as speaking:
-        yield speaking
-
-
-def stream_of(events: list[StreamEvent]) -> bytes:
-    writer = DIALECT.stream_writer(CLIENT, Report())
-    return b"".join(writer.feed(event) for event in events)
+def client(upstream: Upstream) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{upstream.url}/v1", api_key="none", max_retries=0) as sdk:
+        yield sdk
 
 
 def whole(events: list[StreamEvent]) -> Any:
@@ -161,39 +155,39 @@ RICH: dict[str, Any] = {
 }
 
 
-def test_a_rich_request_of_the_sdk_comes_back_as_it_was(client: OpenAI, vendor: Provider) -> None:
-    vendor.says(encode(whole(ANSWERS["text"])))
+def test_a_rich_request_of_the_sdk_comes_back_as_it_was(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = ANSWERS["text"]
     client.responses.create(**RICH)
-    (sent,) = vendor.requests
+    (sent,) = upstream.bodies
     assert sent["vendor_field"] == {"deep": [1, 2]}
     assert DIALECT.write_request(DIALECT.read_request(sent), Target(), Report()) == sent
     assert DIALECT.problems(DIALECT.read_request(sent)) == []
 
 
-def test_a_parsed_format_of_the_sdk_comes_back_as_it_was(client: OpenAI, vendor: Provider) -> None:
-    vendor.says(encode(whole([*START, TextReceived(0, '{"kind":"cat"}'), *END])))
+def test_a_parsed_format_of_the_sdk_comes_back_as_it_was(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = [*START, TextReceived(0, '{"kind":"cat"}'), *END]
     parsed = client.responses.parse(model="gpt-5.5", input="What is it?", text_format=Animal)
     assert parsed.output_parsed == Animal(kind="cat")
-    (sent,) = vendor.requests
+    (sent,) = upstream.bodies
     assert DIALECT.write_request(DIALECT.read_request(sent), Target(), Report()) == sent
 
 
-def test_what_the_sdk_gives_back_in_the_next_turn_comes_back_as_it_was(client: OpenAI, vendor: Provider) -> None:
-    vendor.says(encode(whole(ANSWERS["calls"])))
+def test_what_the_sdk_gives_back_in_the_next_turn_comes_back_as_it_was(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = ANSWERS["calls"]
     answer = client.responses.create(model="gpt-5.5", input="Weather?")
     history: Any = [{"role": "user", "content": "Weather?"}, *answer.output]
     history += [{"type": "function_call_output", "call_id": "call_1", "output": "-3"}]
     client.responses.create(model="gpt-5.5", input=history)
-    sent = vendor.requests[1]
+    sent = upstream.bodies[1]
     assert DIALECT.write_request(DIALECT.read_request(sent), Target(), Report()) == sent
 
 
-def test_a_foreign_signature_survives_a_turn_through_the_sdk(client: OpenAI, vendor: Provider) -> None:
-    vendor.says(encode(whole(ANSWERS["thinking"])))
+def test_a_foreign_signature_survives_a_turn_through_the_sdk(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = ANSWERS["thinking"]
     answer = client.responses.create(model="gpt-5.5", input="Hi")
     history: Any = list(answer.output)
     client.responses.create(model="gpt-5.5", input=history)
-    messages = DIALECT.read_request(vendor.requests[1]).messages
+    messages = DIALECT.read_request(upstream.bodies[1]).messages
     signed, redacted, plain = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     assert (signed.text, signed.signature, signed.signed_by) == ("First. \n\nSecond.", "sig", "anthropic")
     assert (redacted.signature, redacted.redacted) == ("data", True)
@@ -204,9 +198,9 @@ def test_a_foreign_signature_survives_a_turn_through_the_sdk(client: OpenAI, ven
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_whole_reply_satisfies_the_sdk(client: OpenAI, vendor: Provider, name: str) -> None:
+def test_a_whole_reply_satisfies_the_sdk(client: OpenAI, upstream: Upstream, name: str) -> None:
+    upstream.events = ANSWERS[name]
     body = whole(ANSWERS[name])
-    vendor.says(encode(body))
     answer = client.responses.create(model="gpt-5.5", input="Hi")
     openai.types.responses.Response.model_validate(body)
     assert as_json(answer.output) == body["output"]
@@ -215,8 +209,8 @@ def test_a_whole_reply_satisfies_the_sdk(client: OpenAI, vendor: Provider, name:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_stream_satisfies_the_sdk(client: OpenAI, vendor: Provider, name: str) -> None:
-    vendor.streams(stream_of(ANSWERS[name]))
+def test_a_stream_satisfies_the_sdk(client: OpenAI, upstream: Upstream, name: str) -> None:
+    upstream.events = ANSWERS[name]
     events = list(client.responses.create(model="gpt-5.5", input="Hi", stream=True))
     for event in events:
         type(event).model_validate(event.model_dump(exclude_unset=True, by_alias=True))
@@ -227,8 +221,8 @@ def test_a_stream_satisfies_the_sdk(client: OpenAI, vendor: Provider, name: str)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_accumulator_of_the_sdk_arrives_at_the_whole_reply(client: OpenAI, vendor: Provider, name: str) -> None:
-    vendor.streams(stream_of(ANSWERS[name]))
+def test_the_accumulator_of_the_sdk_arrives_at_the_whole_reply(client: OpenAI, upstream: Upstream, name: str) -> None:
+    upstream.events = ANSWERS[name]
     tools: Any = [{"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}]
     with client.responses.stream(model="gpt-5.5", input="Hi", tools=tools) as stream:
         spoken = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
@@ -239,15 +233,15 @@ def test_the_accumulator_of_the_sdk_arrives_at_the_whole_reply(client: OpenAI, v
     assert final.usage.input_tokens_details.cached_tokens == 4
 
 
-def test_a_stream_that_was_cut_off_says_why(client: OpenAI, vendor: Provider) -> None:
-    vendor.streams(stream_of([*START, TextReceived(0, "Once"), Finished("length"), Ended()]))
+def test_a_stream_that_was_cut_off_says_why(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = [*START, TextReceived(0, "Once"), Finished("length"), Ended()]
     last = list(client.responses.create(model="gpt-5.5", input="Hi", stream=True))[-1]
     assert last.type == "response.incomplete"
     assert last.response.incomplete_details.reason == "max_output_tokens"
 
 
-def test_a_stream_that_fails_is_no_success(client: OpenAI, vendor: Provider) -> None:
-    vendor.streams(stream_of([*START, TextReceived(0, "So"), Failed(Fault(Code.RATE_LIMITED, "slow down")), Ended()]))
+def test_a_stream_that_fails_is_no_success(client: OpenAI, upstream: Upstream) -> None:
+    upstream.events = [*START, TextReceived(0, "So"), Failed(Fault(Code.RATE_LIMITED, "slow down")), Ended()]
     last = list(client.responses.create(model="gpt-5.5", input="Hi", stream=True))[-1]
     assert last.type == "response.failed"
     assert (last.response.error.code, last.response.error.message) == ("rate_limit_exceeded", "slow down")
@@ -273,10 +267,9 @@ def test_a_stream_that_fails_is_no_success(client: OpenAI, vendor: Provider) -> 
     ],
 )
 def test_errors_are_the_exceptions_of_the_sdk(
-    client: OpenAI, vendor: Provider, code: Code, expected: type[openai.APIStatusError], word: str | None
+    client: OpenAI, upstream: Upstream, code: Code, expected: type[openai.APIStatusError], word: str | None
 ) -> None:
-    status, body = DIALECT.write_error(Fault(code, "these words"))
-    vendor.says(encode(body), status=status)
+    upstream.fault = Fault(code, "these words")
     with pytest.raises(expected) as caught:
         client.responses.create(model="gpt-5.5", input="Hi")
     assert caught.value.code == word

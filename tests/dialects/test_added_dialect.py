@@ -1,7 +1,6 @@
 """A dialect of another package takes part in everything, without a line elsewhere: the laws hold for it as well."""
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -50,6 +49,7 @@ from tests.contract import test_law_7_valid as law_7
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.dialects.plain_dialect import DIALECT, NAME
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.relay_stage import REQUESTS, asks, open_stage
 from tests.reply_samples import streamed, whole
 from tests.upstream import says, streams
@@ -161,9 +161,7 @@ def test_a_configured_provider_of_it_is_reached_through_the_gateway(tmp_path: Pa
         config = f'[providers.acme]\ndialect = "{NAME}"\nbase_url = "{upstream.url}"\n'
         with served(tmp_path, config) as server:
             for path, body in (("/v1/plain/turns", REQUEST), ("/v1/chat/completions", REQUESTS["openai-chat"])):
-                request = urllib.request.Request(f"{server.url}/p/acme{path}", json.dumps(body).encode())
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    assert b"Hello there" in answer.read()
+                assert b"Hello there" in call("POST", f"{server.url}/p/acme{path}", body).body
         assert json.loads(upstream.seen[0].body) == REQUEST
         assert json.loads(upstream.seen[1].body) == {"model": "m", "turns": [{"who": "person", "says": "hi"}]}
 

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.background import upstream_in_background
 from tests.eval_stage import words_in
 from tests.loop_stage import says
 from tests.running_stage import plays
+from tests.server_process import PROGRAM
 from tests.upstream import Talk, Upstream
 
 pytestmark = pytest.mark.skipif(
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.skipif(
 VERSION = "4.42.4"
 SUITES = Path(__file__).parent / "agentv_suites"
 NAMES = ("basic", "losses", "live", "composite", "trajectory", "other_words")
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 SENTENCE = "You are a careful assistant. Follow all provided instructions and do not fabricate results."
 ANSWERS = {
     "my name?": "Your name is Ada.",

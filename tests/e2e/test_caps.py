@@ -2,14 +2,10 @@
 
 import json
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import anthropic
 import openai
@@ -20,10 +16,11 @@ from google.genai import errors, types
 from tests.background import upstream_in_background
 from tests.gateway.test_responses_socket import ASK, client_of, read_response
 from tests.gateway_server import Served, served
+from tests.person import Person
+from tests.server_process import PROGRAM
 from tests.socket_upstream import answer_all, socket_upstream
 from tests.upstream import Upstream, says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 USAGE = {"prompt_tokens": 8, "completion_tokens": 2, "total_tokens": 10}
 REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
 CONFIG = """
@@ -133,18 +130,6 @@ def test_embeddings_and_frames_of_a_socket_do_not_get_past_a_cap(tmp_path: Path)
             assert (running.api("/api/exchanges")["exchanges"][0]["fault"], provider.frames) == ("cap_reached", [])
 
 
-def put(running: Served, value: dict[str, Any], path: str = "/api/caps") -> tuple[int, Any]:
-    """What the API says to a value, most often a raised cap."""
-    headers = {"authorization": f"Bearer {running.token}", "content-type": "application/json"}
-    request = urllib.request.Request(f"{running.url}{path}", json.dumps(value).encode(), headers, method="PUT")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as failed:
-        with failed:
-            return failed.code, json.loads(failed.read())
-
-
 def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
     with server(tmp_path, CLOSED + '[[caps]]\nname = "each"\nper = ["session"]\ndollars = 9\n') as (running, _):
         with openai.OpenAI(base_url=f"{running.url}/s/fix@shop/v1", api_key="k", max_retries=0) as client:
@@ -154,7 +139,7 @@ def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
 
             with pytest.raises(openai.BadRequestError):
                 ask()
-            status, shown = put(running, {"name": "closed", "limit": 5_000})
+            status, shown = Person(running).ask("PUT", "/api/caps", {"name": "closed", "limit": 5_000})
             assert (status, shown["caps"][0]["buckets"][0]["limit"]) == (200, 5_000)
             ask()
         closed, each = running.api("/api/caps")["caps"]
@@ -163,14 +148,19 @@ def test_a_person_sees_what_is_left_and_raises_a_cap(tmp_path: Path) -> None:
         assert (bucket["values"], bucket["is_current"]) == (["fix@shop"], True)
         assert bucket["spent"] == pytest.approx((8 * 1 + 2 * 2) / 1e6)
         place = {"bucket": bucket["bucket"], "period": bucket["period"]}
-        assert put(running, {"name": "each", "limit": 12, **place})[1]["caps"][1]["buckets"][0]["limit"] == 12
+        assert (
+            Person(running).ask("PUT", "/api/caps", {"name": "each", "limit": 12, **place})[1]["caps"][1]["buckets"][0][
+                "limit"
+            ]
+            == 12
+        )
         for wrong, said in (
             ({"name": "none", "limit": 1}, 404),
             ({"name": "each", "limit": 1}, 422),
             ({"name": "each", "limit": 1, "bucket": '["other"]'}, 404),
             ({"name": "each", "limit": -1, **place}, 422),
         ):
-            assert put(running, wrong)[0] == said, wrong
+            assert Person(running).ask("PUT", "/api/caps", wrong)[0] == said, wrong
 
 
 def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -190,7 +180,7 @@ def test_chat_commands_tools_and_evals_are_capped(tmp_path: Path) -> None:
         assert "the cap closed" in tested.stdout + tested.stderr
         with_tools = command(tmp_path, "ask", "hi", "--folder", ".", "--yes")
         assert (with_tools.returncode != 0, "the cap closed" in with_tools.stderr) == (True, True), with_tools.stderr
-        assert put(running, {"model": "acme/m"}, "/api/chat/views/v")[0] == 200
+        assert Person(running).ask("PUT", "/api/chat/views/v", {"model": "acme/m"})[0] == 200
         status, asked = running.post("/api/chat/send", json.dumps({"view": "v", "text": "hi"}).encode())
         assert status == 200, asked
         until = time.monotonic() + 30

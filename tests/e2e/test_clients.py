@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from sightline.model.reply import Usage
 from tests.client_sessions import COMMANDS, READ, ReadingModel, Session, fill, measure_all
 from tests.contract.loopback import Upstream, _listening
 from tests.gateway_server import served
+from tests.server_process import PROGRAM
 from tests.socket_upstream import SocketUpstream, events, socket_upstream
 
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 PACKAGES = ("@openai/codex", "@anthropic-ai/claude-code", "@google/gemini-cli", "opencode-ai")
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 COMMAND = "printf 'sight%s' line-said-so"
 SAID = "sightline-said-so"  # stands in no request before the command has run
 TASK = "Run the command that you know of, and repeat what it says."

@@ -5,14 +5,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.server_process import PROGRAM
+
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide" / "evals.md").read_text()
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from tests.cli.evals.eval_folder import eval_folder
 from tests.eval_stage import KNOWN, knows
+from tests.server_process import PROGRAM
 from tests.upstream import Talk, Upstream
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 SUITE = "capitals.eval.yaml"
 # It starts another, and neither of them cares for a signal that can be cared for.
 STUBBORN = """

@@ -21,6 +21,7 @@ from tests.eval_stage import words_in
 from tests.loop_stage import says
 from tests.ray_server import RayCluster, ray_cluster
 from tests.running_stage import plays
+from tests.server_process import PROGRAM
 from tests.store.traffic import prices
 from tests.upstream import Talk, Upstream
 
@@ -30,7 +31,6 @@ pytestmark = [
 ]
 
 KEY = "sk-planted-on-ray-5551234"
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 ADDRESS = "?hosts=2"
 CASES = 28
 AT_ONCE = 24

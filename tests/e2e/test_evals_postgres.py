@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,9 +12,9 @@ from tests.cli.evals.eval_folder import eval_folder
 from tests.eval_stage import KNOWN, knows
 from tests.gateway_server import served
 from tests.postgres_server import PASSWORD, database
+from tests.server_process import PROGRAM
 from tests.upstream import Upstream
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 SUITE = "capitals.eval.yaml"
 
 

@@ -11,8 +11,6 @@ import io
 import json
 import re
 import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -21,10 +19,10 @@ import pytest
 
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.server_process import PROGRAM
 from tests.telemetry.test_spans import values
 from tests.upstream import says
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 CONFIG = """
 [providers.acme]
 dialect = "anthropic"
@@ -122,9 +120,7 @@ def in_the_api(running: Served) -> dict[str, Figures]:
 
 def in_the_metrics(running: Served) -> Figures:
     """What Prometheus scrapes."""
-    request = urllib.request.Request(f"{running.url}/api/metrics", headers={"authorization": f"Bearer {running.token}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read().decode()
+    text = running.data("/api/metrics").decode()
 
     def value(name: str, label: str = "") -> float:
         (found,) = re.findall(rf"^{name}{{[^}}]*{label}[^}}]*}} (\S+)$", text, re.MULTILINE)

@@ -7,20 +7,19 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection
 
 from tests.gateway_server import Served
-from tests.killed_server import SERVING
 from tests.raw_upstream import RawRequest, head, raw_upstream
+from tests.server_process import start_alone
 from tests.socket_upstream import SocketUpstream, events, socket_upstream
 from tests.tls_stage import vendors_in_front_of
 
@@ -40,13 +39,10 @@ base_url = "{sockets}"
 @contextmanager
 def started(folder: Path, way: str) -> Iterator[tuple[Served, "subprocess.Popen[str]"]]:
     """The program in a process of its own, with this proxy on its way out."""
-    command = [sys.executable, "-c", SERVING, str(folder / "sightline.toml"), str(folder / "data"), "0"]
-    variables = {**os.environ, "HTTPS_PROXY": way, "NO_PROXY": "127.0.0.1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as child:
-        assert child.stdout is not None
-        link = urlsplit(child.stdout.readline().strip())
+    child, server = start_alone(folder, env={**os.environ, "HTTPS_PROXY": way, "NO_PROXY": "127.0.0.1"})
+    with child:
         try:
-            yield Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None), child  # type: ignore[arg-type]
+            yield server, child
         finally:
             child.kill()
 

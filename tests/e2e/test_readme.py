@@ -1,6 +1,5 @@
 """What the README tells a newcomer to type works as it stands."""
 
-import json
 import os
 import re
 import shlex
@@ -9,10 +8,11 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.gateway_server import Served
+from tests.person import Person
 from tools.pictures import IMAGES, LARGEST, TAKES, chunks
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,8 @@ def held(command: list[str], environment: dict[str, str]) -> subprocess.Complete
         assert running.stderr is not None
         try:
             link = next(found for said in running.stderr if (found := re.search(r"(http\S+)/\?token=(\S+)", said)))
-            release(link[1], link[2])
+            person = Person(Served(link[1], link[2], None))  # type: ignore[arg-type]
+            assert person.release(person.held()[0])[0] == 200
             out, err = running.communicate(timeout=60)
         finally:
             running.kill()
@@ -87,24 +88,6 @@ def opened(command: list[str], environment: dict[str, str]) -> subprocess.Comple
             running.kill()
     assert running.returncode == 130
     return subprocess.CompletedProcess(command, 0, link, err)
-
-
-def release(url: str, token: str) -> None:
-    """Send the first request that is held, as it stands."""
-
-    def api(path: str, body: bytes | None = None) -> Any:
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(url + path, body, headers), timeout=30) as answer:
-            return json.loads(answer.read())
-
-    listening = urllib.request.Request(f"{url}/api/events", headers={"authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(listening, timeout=60) as events:
-        waiting = api("/api/holds")
-        while not waiting:
-            events.readline()
-            waiting = api("/api/holds")
-    seen = api(f"/api/exchanges/{waiting[0]}")
-    assert api(f"/api/exchanges/{waiting[0]}/release", json.dumps({"body_sha256": seen["body_sha256"]}).encode())
 
 
 def test_the_readme_has_commands() -> None:

@@ -4,10 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +14,10 @@ import pytest
 
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.person import Person
+from tests.server_process import PROGRAM
 from tests.upstream import Upstream, chunk, head, pieces, says, stall, streams
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 ROOT = Path(__file__).parents[2]
 SSE = [("Content-Type", "text/event-stream")]
 
@@ -40,6 +38,7 @@ class Desk:
     folder: Path
     upstream: Upstream
     server: Served
+    person: Person
 
     def run(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """A command of the same data folder."""
@@ -63,39 +62,14 @@ class Desk:
         environment = {**kept, "PYTHONPATH": str(ROOT / "src"), "ACME_KEY": "the-secret", **variables}
         return {"cwd": self.folder, "env": environment, "text": True}
 
-    def put(self, path: str, value: object) -> None:
-        headers = {"authorization": f"Bearer {self.server.token}", "content-type": "application/json"}
-        request = urllib.request.Request(self.server.url + path, json.dumps(value).encode(), headers, method="PUT")
-        urllib.request.urlopen(request, timeout=60).close()
-
     def exchanges(self) -> list[Any]:
         return self.server.api("/api/exchanges")["exchanges"]
 
-    def held(self) -> str:
-        """The exchange that is held, as soon as one is."""
-        return str(until(lambda: self.server.api("/api/holds"))[0])
-
-    def view(self, exchange: str) -> Any:
-        return self.server.api(f"/api/exchanges/{exchange}")
-
     def edit(self, exchange: str, old: str, new: str, **more: str) -> None:
         """Give the section that has the old words the new ones, and let the request go."""
-        [section] = [each for each in self.view(exchange)["sections"] if old in each["text"]]
-        edit = {"op": "set_text", "section": section["id"], "text": new, **more}
-        assert self.server.post(f"/api/exchanges/{exchange}/edits", json.dumps(edit).encode())[0] == 200
-        self.release(exchange)
-
-    def release(self, exchange: str) -> None:
-        body = json.dumps({"body_sha256": self.view(exchange)["body_sha256"]}).encode()
-        assert self.server.post(f"/api/exchanges/{exchange}/release", body)[0] == 200
-
-
-def until(look: Callable[[], Any]) -> Any:
-    for _ in range(600):
-        if found := look():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came")
+        [section] = [each for each in self.person.view(exchange)["sections"] if old in each["text"]]
+        shown = self.person.edited(exchange, op="set_text", section=section["id"], text=new, **more)
+        assert self.person.release(exchange, shown["body_sha256"])[0] == 200
 
 
 @pytest.fixture
@@ -104,7 +78,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     with upstream_in_background() as upstream:
         config = f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\nkey_env = "ACME_KEY"\n'
         with served(tmp_path, config) as server:
-            yield Desk(tmp_path, upstream, server)
+            yield Desk(tmp_path, upstream, server, Person(server))
 
 
 def test_an_answer_streams_through_the_server_and_is_on_record_once(desk: Desk) -> None:
@@ -119,10 +93,10 @@ def test_an_answer_streams_through_the_server_and_is_on_record_once(desk: Desk) 
 
 
 def test_a_held_question_waits_for_a_person_and_goes_out_as_they_edited_it(desk: Desk) -> None:
-    desk.put("/api/interception", {"mode": "every"})
+    desk.person.put("/api/interception", {"mode": "every"})
     desk.upstream.script = [STREAM]
     with desk.running("ask", "say something rude") as child:
-        exchange = desk.held()
+        exchange = desk.person.held()[0]
         line = child.stderr.readline()
         assert line.startswith("note: held until you decide: ")
         assert f"{desk.server.url}/?token={desk.server.token}#/x/{exchange}" in line
@@ -135,7 +109,7 @@ def test_a_held_question_waits_for_a_person_and_goes_out_as_they_edited_it(desk:
 
 
 def test_a_rule_that_drops_refuses_a_command_too(desk: Desk) -> None:
-    desk.put("/api/rules", [{"filter": "text:secret", "action": "drop", "phase": "request"}])
+    desk.person.put("/api/rules", [{"filter": "text:secret", "action": "drop", "phase": "request"}])
     done = desk.run("ask", "tell me the secret")
     assert done.returncode == 3
     assert "error[invalid_request]: this request was dropped in Sightline" in done.stderr
@@ -144,13 +118,13 @@ def test_a_rule_that_drops_refuses_a_command_too(desk: Desk) -> None:
 
 
 def test_masks_are_put_on_with_and_without_the_server(desk: Desk) -> None:
-    desk.put("/api/interception", {"mode": "every"})
+    desk.person.put("/api/interception", {"mode": "every"})
     desk.upstream.script = [STREAM]
     question = ["-s", "You are a pirate.", "hi"]
     with desk.running("ask", *question) as child:
-        desk.edit(desk.held(), "pirate", "You are a nurse.", keep="all")
+        desk.edit(desk.person.held()[0], "pirate", "You are a nurse.", keep="all")
         child.communicate(timeout=60)
-    desk.put("/api/interception", {"mode": "off"})
+    desk.person.put("/api/interception", {"mode": "off"})
     for words in (["ask"], ["ask", "--apart"]):
         done = desk.run(*words, *question)
         assert done.returncode == 0, done.stderr
@@ -172,12 +146,12 @@ def test_the_server_makes_the_attempts_of_one_budget_and_the_command_tells_them(
 
 
 def test_a_command_that_is_left_is_cancelled_in_the_server(desk: Desk) -> None:
-    desk.put("/api/interception", {"mode": "every"})
+    desk.person.put("/api/interception", {"mode": "every"})
     with desk.running("ask", "hi") as child:
-        exchange = desk.held()
+        exchange = desk.person.held()[0]
         child.kill()
         child.wait(60)
-        until(lambda: desk.view(exchange)["state"] == "cancelled")
+        assert desk.person.ended(exchange)["state"] == "cancelled"
 
 
 def test_evals_run_through_the_server_several_at_once(desk: Desk) -> None:
@@ -220,9 +194,9 @@ def test_a_run_with_tools_goes_on_with_what_a_person_made_of_its_request(desk: D
     }
     wants = [event({"role": "assistant", "tool_calls": [called]}), event({}, "tool_calls"), b"data: [DONE]\n\n"]
     desk.upstream.script = [streams(*wants), STREAM]
-    desk.put("/api/interception", {"mode": "next"})
+    desk.person.put("/api/interception", {"mode": "next"})
     with desk.running("ask", "--tools", "tools.py", "--yes", "weigh the cat") as child:
-        desk.edit(desk.held(), "cat", "weigh the dog")
+        desk.edit(desk.person.held()[0], "cat", "weigh the dog")
         out, errors = child.communicate(timeout=60)
         assert child.returncode == 0, errors
     assert "Hello" in out

@@ -2,12 +2,8 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,26 +16,20 @@ import pytest
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.local_model import needs_model
+from tests.server_process import PROGRAM, start
 from tests.store.traffic import chat_stream
 from tests.upstream import says, streams
 
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
-LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/\?token=[\w-]+\n")
 SECRETS = ("sk-of-the-client-4711", "the-configured-key-0815")
 FORMS = ("wire", "curl", "python", "canonical", "events", "facts", "har", "html")
 QUESTION: Any = {"model": "m", "max_tokens": 64, "messages": [{"role": "user", "content": "Say hello."}]}
 
 
 def post(address: str, body: object, path: str = "/v1/chat/completions") -> tuple[int, dict[str, str], bytes]:
-    headers = {"content-type": "application/json", "authorization": f"Bearer {SECRETS[0]}"}
-    request = urllib.request.Request(address + path, json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, dict(answer.headers), answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, dict(error.headers), error.read()
+    answer = call("POST", address + path, body, token=SECRETS[0])
+    return answer.status, answer.headers, answer.body
 
 
 @contextmanager
@@ -47,13 +37,10 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
     """A replay server in a process of its own."""
     command = [*PROGRAM, "serve", "--replay", *words, "--port", "0", "--no-open", "--data", str(folder / "data")]
     environment = {**os.environ, "XDG_CONFIG_HOME": str(folder)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder
-    ) as child:
+    child, server = start(command, stderr=subprocess.PIPE, env=environment, cwd=folder)
+    with child:
         try:
-            link = LINK.fullmatch(child.stdout.readline())
-            assert link is not None, child.communicate()
-            yield link[1]
+            yield server.url
             child.send_signal(signal.SIGTERM)
             _, err = child.communicate(timeout=60)
             assert "recordings answer clients, and nothing is sent to a provider" in err

@@ -4,24 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.keepalive import TICK, sign_of_life
-from sightline.model.fold import fold
-from sightline.model.reply import Reply
 from tests.holding import CODED, JSON, SSE, asking, coded, held, holding, let_go, promptly
 from tests.relay_stage import DIALECTS, REQUESTS, Stage, asks, open_stage
-from tests.reply_samples import SAYS, streamed, whole
+from tests.reply_samples import SAYS, heard, streamed, whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer, chunk, head, pieces, says
 
 CODEX = (("User-Agent", "codex_cli_rs/0.99.0 (Linux)"),)
-
-
-def heard(spoken: str, data: bytes) -> Reply:
-    hearing = ReplyDecoder(dialect(spoken))
-    return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
 async def opened(stage: Stage, spoken: str, **more: object) -> tuple[ClientResponse, list[bytes]]:

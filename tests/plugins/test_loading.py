@@ -1,9 +1,7 @@
 """What is loaded, and what becomes of a plug-in that fails."""
 
-import json
 import logging
 import sys
-import urllib.error
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from sightline.errors import Fault
 from sightline.plugins.loading import load_plugins
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.plugins.test_signed_requests import REPLY, post
 from tests.relay_stage import REQUESTS
 from tests.upstream import says
@@ -158,10 +157,9 @@ def test_a_signer_that_fails_fails_its_request_alone_and_nothing_is_sent_unsigne
             base_url = "{upstream.url}/v1"
             """
         with served(tmp_path, tables) as server:
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                post(server, "/p/signed/v1/chat/completions", REQUESTS["openai-chat"])
-            with caught.value as answer:
-                assert words in json.loads(answer.read())["error"]["message"]
+            refused = call("POST", f"{server.url}/p/signed/v1/chat/completions", REQUESTS["openai-chat"])
+            assert refused.status >= 400
+            assert words in refused.json()["error"]["message"]
             assert b"Hello" in post(server, "/p/open/v1/chat/completions", REQUESTS["openai-chat"])
     assert len(upstream.seen) == 1
 

@@ -5,8 +5,6 @@ import hashlib
 import hmac
 import json
 import shutil
-import urllib.error
-import urllib.request
 import zlib
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sightline.dialects.registry import unregister
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.relay_stage import REQUESTS
 from tests.upstream import Seen, Upstream, chunk, head, pieces, says, streams
 
@@ -30,10 +29,9 @@ CLIENT_KEY = "sk-of-the-client-0123456789"
 
 def stream(server: Served, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
     """The media type of an answer, and all of its bytes."""
-    headers = {"content-type": "application/json", "authorization": f"Bearer {CLIENT_KEY}", "x-api-key": CLIENT_KEY}
-    request = urllib.request.Request(f"{server.url}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.headers["content-type"], answer.read()
+    answer = call("POST", server.url + path, body, token=CLIENT_KEY, headers={"x-api-key": CLIENT_KEY})
+    assert answer.status == 200, answer
+    return answer.headers["content-type"], answer.body
 
 
 def post(server: Served, path: str, body: dict[str, Any]) -> bytes:
@@ -142,10 +140,10 @@ def test_without_credentials_nothing_is_sent_and_the_variable_is_named(
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     with upstream_in_background() as upstream:
-        with served(tmp_path, bedrock(f"{upstream.url}/v1")) as server, pytest.raises(urllib.error.HTTPError) as caught:
-            post(server, "/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
-        with caught.value as answer:
-            assert "AWS_ACCESS_KEY_ID is not set" in json.loads(answer.read())["error"]["message"]
+        with served(tmp_path, bedrock(f"{upstream.url}/v1")) as server:
+            refused = call("POST", f"{server.url}/p/bedrock/v1/chat/completions", REQUESTS["openai-chat"])
+        assert refused.status >= 400
+        assert "AWS_ACCESS_KEY_ID is not set" in refused.json()["error"]["message"]
     assert not upstream.seen
 
 

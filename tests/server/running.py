@@ -1,7 +1,6 @@
 """A server that really listens, in a thread of its own, with a relay that says what it is told to."""
 
 import asyncio
-import http.client
 import json
 import socket
 import threading
@@ -28,6 +27,7 @@ from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import ClientWriter
 from sightline.workbench.workbench import Access
+from tests.http_call import call
 from tests.logbook_fake import MemoryLogbook
 
 TOKEN = "token-of-the-tests-0123456789"
@@ -154,13 +154,8 @@ class Running:
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
         """One request on a connection of its own: status, headers, body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
-            connection.request(method, path, body, headers or {})
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
+        answer = call(method, f"http://127.0.0.1:{self.port}{path}", body, headers=headers)
+        return answer.status, answer.headers, answer.body
 
     def api(self, path: str, method: str = "GET") -> tuple[int, Any]:
         """One request to the API with the token: status, JSON."""

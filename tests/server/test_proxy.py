@@ -10,7 +10,6 @@ import ssl
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ import trustme
 
 from sightline.server.proxy import login_of, session_in
 from tests.background import upstream_in_background
+from tests.person import Person
 from tests.tls_stage import CHAT_REPLY, TlsStage, context_of, tls_stage
 from tests.upstream import LAST, answer, chunk, cut, head, pieces, says, stall, streams
 
@@ -143,30 +143,15 @@ def test_every_path_of_an_opened_host_goes_upstream(stage: TlsStage, words: tupl
         assert seen.body == f"refresh_token={LOGIN}".encode()
 
 
-def put(stage: TlsStage, path: str, value: Any) -> None:
-    headers = {"authorization": f"Bearer {stage.gateway.token}", "content-type": "application/json"}
-    request = urllib.request.Request(stage.gateway.url + path, json.dumps(value).encode(), headers, method="PUT")
-    urllib.request.urlopen(request, timeout=30).close()
-
-
-def wait_for_hold(stage: TlsStage) -> str:
-    """The id of the exchange that is held, as soon as one is."""
-    while not (held := stage.gateway.api("/api/holds")):
-        time.sleep(0.01)
-    return str(held[0])
-
-
 def test_a_request_is_held_and_sent_as_it_was_edited(stage: TlsStage) -> None:
-    put(stage, "/api/interception", {"mode": "every"})
+    person = Person(stage.gateway)
+    person.put("/api/interception", {"mode": "every"})
     with ThreadPoolExecutor() as pool:
         asking = pool.submit(ask, stage)
-        held = wait_for_hold(stage)
+        (held,) = person.held()
         assert stage.upstream.seen == []
-        edit = {"op": "set", "pointer": "/messages/0/content", "value": "Hello"}
-        status, shown = stage.gateway.post(f"/api/exchanges/{held}/edits", json.dumps(edit).encode())
-        assert status == 200, shown
-        wanted = json.dumps({"body_sha256": shown["body_sha256"]}).encode()
-        assert stage.gateway.post(f"/api/exchanges/{held}/release", wanted)[0] == 200
+        shown = person.edited(held, op="set", pointer="/messages/0/content", value="Hello")
+        assert person.release(held, shown["body_sha256"])[0] == 200
         assert b"200" in asking.result(60).stdout
     assert stage.upstream.seen[0].json()["messages"] == [{"role": "user", "content": "Hello"}]
 

@@ -1,9 +1,6 @@
 import asyncio
-import json
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from sightline.errors import Code, Fault
 from sightline.filters.parsing import parse
 from sightline.store.archive import write_archive
 from sightline.testing import recorded_provider, scripted_provider
+from tests.http_call import call
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream
 
@@ -24,15 +22,8 @@ from tests.store.traffic import NOON, chat_body, chat_stream
 def ask(url: str, text: str = "Hi", **more: Any) -> tuple[int, Any]:
     """Status and JSON of a chat request."""
     body = {"model": "large", "messages": [{"role": "user", "content": text}], **more}
-    request = urllib.request.Request(
-        f"{url}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    answer = call("POST", f"{url}/v1/chat/completions", body)
+    return answer.status, answer.json()
 
 
 def test_an_sdk_gets_the_replies_in_turn_streamed_and_whole() -> None:
@@ -90,10 +81,8 @@ def test_a_request_beyond_the_script_is_loud() -> None:
 
 def test_a_list_of_models_is_no_request_of_the_script() -> None:
     with scripted_provider("Hello") as provider:
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"{provider.url}/v1/models", timeout=60)
-        refused.value.close()
-        assert (refused.value.code, provider.requests) == (404, [])
+        assert call("GET", f"{provider.url}/v1/models").status == 404
+        assert provider.requests == []
 
 
 def test_what_is_no_reply_is_refused_with_what_to_do() -> None:

@@ -57,6 +57,13 @@ def stage(_stage: PageStage) -> Iterator[PageStage]:
     _stage.clean()
 
 
+@pytest.fixture
+def free(stage: PageStage) -> PageStage:
+    """Nothing is held."""
+    stage.person.put("/api/interception", {"mode": "off"})
+    return stage
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
     """A program in agent mode, with tools."""

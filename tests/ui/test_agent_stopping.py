@@ -1,15 +1,13 @@
 """Agent mode broken off by a person; it goes on where it stands."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.agent_page import AgentDesk, add, results, waits
 from tests.loop_stage import calls, says
-
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+from tests.server_process import PROGRAM
 
 
 def test_stop_after_this_step_lets_the_tool_end(desk: AgentDesk) -> None:

@@ -1,7 +1,5 @@
 """Caps on the page: what is left, a notice when one is nearly reached, a person who raises it; and what was learned."""
 
-import json
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +8,7 @@ from playwright.sync_api import expect
 from tests.background import upstream_in_background
 from tests.browser import NARROW, shown
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.upstream import says
 
 CONFIG = """
@@ -41,11 +40,7 @@ def test_a_cap_is_shown_warned_of_and_raised_and_holds_what_does_not_fit(tmp_pat
         upstream.script = [says({**REPLY, "usage": USAGE})]
 
         def ask() -> int:
-            address, head = f"{server.url}/s/fix@shop/v1/chat/completions", {"content-type": "application/json"}
-            request = urllib.request.Request(address, json.dumps(BODY).encode(), head)
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                status: int = answer.status
-            return status
+            return call("POST", f"{server.url}/s/fix@shop/v1/chat/completions", BODY).status
 
         page = opened.page
         page.goto(page.url.partition("#")[0] + "#/costs")

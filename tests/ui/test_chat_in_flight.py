@@ -1,18 +1,11 @@
 """What a person changes while an answer is on its way does not touch that request."""
 
-import asyncio
-import json
-from pathlib import Path
-
 from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import chatting
-from tests.upstream import Play, chunk, head, pieces
 
 CONFIG = '[models."acme/other"]\ncontext_window = 4000\n'
-
-OVERFLOW = {"error": {"code": "context_length_exceeded", "message": "The maximum context length is exceeded"}}
 
 
 def said(talk: ChatDesk, number: int = -1) -> list[str]:
@@ -80,27 +73,3 @@ def test_other_settings_are_for_the_next_question(talk: ChatDesk) -> None:
         chat.ask("Three.")
     assert said(talk, 1) == ["One.", "Hello there.", "Two."]
     assert said(talk) == ["Three."]
-
-
-def test_another_filter_stops_the_trimming_with_a_notice(talk: ChatDesk, tmp_path: Path) -> None:
-    with chatting(talk.server) as chat:
-        chat.ask("One.")
-        chat.press("Escape", "2")
-        gate = asyncio.Event()
-        talk.upstream.script = [overflows_after(gate)]
-        chat.press("Control+i")
-        chat.write("Two.")
-        chat.press("Enter")
-        expect(chat.pair("Two.")).to_contain_text("thinking…")
-        chat.apply("s2 | c'Two'")
-        talk.open(gate)
-        trouble = chat.pair("Two.").get_by_role("group", name="Error")
-        expect(trouble).to_contain_text("[error:")
-        expect(trouble).to_contain_text("filter")
-        chat.keep(tmp_path, "chat-filter-changed")
-    assert len(talk.sent) == 2, "it was not tried again"
-
-
-def overflows_after(gate: asyncio.Event) -> Play:
-    body = json.dumps(OVERFLOW).encode()
-    return pieces(gate, head(400, [("Content-Type", "application/json")]), chunk(body), chunk(b""))

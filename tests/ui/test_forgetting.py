@@ -2,17 +2,9 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page_stage import PageStage, chat, user
-
-
-@pytest.fixture
-def free(stage: PageStage) -> PageStage:
-    """Nothing is held."""
-    stage.person.put("/api/interception", {"mode": "off"})
-    return stage
 
 
 def confirm(page: Page, title: str, count: str) -> None:

@@ -21,13 +21,6 @@ COUNT = 40
 
 
 @pytest.fixture
-def free(stage: PageStage) -> PageStage:
-    """Nothing is held."""
-    stage.person.put("/api/interception", {"mode": "off"})
-    return stage
-
-
-@pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server leaves out what comes while the facts of one exchange wait."""
     monkeypatch.setattr("sightline.exchange.hub.FEW", 1)

@@ -1,16 +1,14 @@
 """A tab that a plug-in adds to the page of an exchange."""
 
 import shutil
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.background import upstream_in_background
 from tests.browser import NARROW, browsing, looking
 from tests.gateway_server import served
+from tests.http_call import call
 from tests.page_stage import gallery
 from tests.plugins.test_signed_requests import REPLY, post
 from tests.upstream import says
@@ -47,8 +45,7 @@ def test_a_panel_fills_its_tab_and_one_that_fails_is_named(tmp_path: Path) -> No
             body = {"model": "m", "messages": [{"role": "user", "content": "one two three"}]}
             post(server, "/p/acme/v1/chat/completions", body)
             (line,) = server.api("/api/exchanges")["exchanges"]
-            with pytest.raises(urllib.error.HTTPError, match="401"):
-                urllib.request.urlopen(f"{server.url}/api/panels/word-count", timeout=60)
+            assert call("GET", f"{server.url}/api/panels/word-count").status == 401
             with looking(browser, server) as shown:
                 page = shown.page
                 page.goto(f"{server.url}/#/x/{line['id']}")

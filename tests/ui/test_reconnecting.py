@@ -1,7 +1,5 @@
 """The server stops and starts again while somebody looks: the page says so, and then has missed nothing."""
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from playwright.sync_api import expect
 from tests.background import upstream_in_background
 from tests.browser import browsing, looking
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.page_stage import gallery
 from tests.person import Person
 from tests.reply_samples import SAYS, whole
@@ -31,14 +30,8 @@ def provider() -> Iterator[str]:
 
 def said(server: Served, words: str) -> int:
     """A client asks; the status that it gets."""
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": words}]}).encode()
-    request = urllib.request.Request(f"{server.url}/p/acme/v1/chat/completions", body, dict(JSON))
-    try:
-        with urllib.request.urlopen(request, timeout=30) as got:
-            return int(got.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
+    body = {"model": "m", "messages": [{"role": "user", "content": words}]}
+    return call("POST", f"{server.url}/p/acme/v1/chat/completions", body).status
 
 
 # The page tries again by itself, often before anybody can click: here only who clicks gets it back.

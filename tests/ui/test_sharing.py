@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import looking
@@ -11,13 +10,6 @@ from tests.gateway_server import served
 from tests.page_stage import PageStage, chat, system, user
 
 MAIL, KEY = "anna.b@acme.org", "sk-proj-abcdefghijklmnop1234"
-
-
-@pytest.fixture
-def free(stage: PageStage) -> PageStage:
-    """Nothing is held."""
-    stage.person.put("/api/interception", {"mode": "off"})
-    return stage
 
 
 def test_a_session_is_shared_after_redaction_and_imported_elsewhere(free: PageStage, tmp_path: Path) -> None:

@@ -4,19 +4,11 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import has_copied, looking
 from tests.gateway_server import served
 from tests.page_stage import PageStage, card, chat, proof, sha256, user
-
-
-@pytest.fixture
-def free(stage: PageStage) -> PageStage:
-    """Nothing is held."""
-    stage.person.put("/api/interception", {"mode": "off"})
-    return stage
 
 
 def filter_box(page: Page) -> None:

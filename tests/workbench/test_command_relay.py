@@ -32,6 +32,7 @@ from sightline.tokens.ledger import Ledger, Wait
 from sightline.workbench.command_relay import MOST_OTHERS, CommandCalls
 from tests.fake_clock import FakeClock
 from tests.gateway_server import Served, served
+from tests.http_call import Answer, call
 from tests.relay_stage import asks
 from tests.upstream import LAST, Upstream, chunk, cut, head, pieces, says
 
@@ -48,17 +49,14 @@ def server(acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         yield gateway
 
 
-def called(server: Served, path: str, data: bytes, *, token: str = "", method: str = "POST") -> bytes:
-    headers = {"authorization": f"Bearer {token or server.token}", "content-type": "application/msgpack"}
-    request = urllib.request.Request(server.url + path, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        came: bytes = answer.read()
-    return came
+def called(server: Served, path: str, data: bytes, *, token: str = "", method: str = "POST") -> Answer:
+    packed = {"content-type": "application/msgpack"}
+    return call(method, server.url + path, data, token=token or server.token, headers=packed)
 
 
 def relayed(server: Served, asked: ClientRequest, **more: Any) -> list[Frame]:
     data = write_call(RelayCall(asked=asked, **more))
-    return list(FrameReader().feed(called(server, "/api/relay", data)))
+    return list(FrameReader().feed(called(server, "/api/relay", data).body))
 
 
 def test_facts_head_and_body_come_in_their_order(server: Served, acme: Upstream) -> None:
@@ -97,15 +95,13 @@ def test_only_the_token_opens_it_and_nothing_else_is_understood(server: Served) 
             (400, b"\xc0", {}),
             (405, None, {"method": "GET"}),
         ):
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                called(server, path, cast(bytes, data), **cast(Any, more))
-            with caught.value as error:
-                assert error.code == status, (path, error.read())
+            refused = called(server, path, cast(bytes, data), **cast(Any, more))
+            assert refused.status == status, (path, refused)
 
 
 def test_rate_limit_wait_is_returned(server: Served) -> None:
     asked = WaitCall("acme", "m", 900, Facts(tpm=100))
-    wait = read_message(called(server, "/api/relay/wait", write_call(asked)), Wait)
+    wait = read_message(called(server, "/api/relay/wait", write_call(asked)).body, Wait)
     assert wait.is_endless
     assert wait.limit == "tpm"
 
@@ -139,46 +135,46 @@ BARE = Provider(base_url="https://bare.test/v1", key_env="BARE_KEY")
 LOCAL = Provider(embedded=True)
 
 
-def call(name: str, provider: Provider | None, *, is_recorded: bool = True, **variables: str) -> RelayCall:
+def relay_call(name: str, provider: Provider | None, *, is_recorded: bool = True, **variables: str) -> RelayCall:
     asked = asks("openai-chat", provider=name)
     return RelayCall(asked=asked, provider=provider, variables=variables, is_recorded=is_recorded)
 
 
 def test_provider_known_to_both_sides_uses_the_server_key() -> None:
     known, made = relays()
-    assert known.relay_for(call("acme", ACME, ACME_KEY="of-the-command")) == cast(Relay, "own")
-    assert known.relay_for(call("acme", ACME, is_recorded=False)) == cast(Relay, "aside")
-    assert known.relay_for(call("", None)) == cast(Relay, "own")
-    assert known.relay_for(call("local", LOCAL)) == cast(Relay, "own")
+    assert known.relay_for(relay_call("acme", ACME, ACME_KEY="of-the-command")) == cast(Relay, "own")
+    assert known.relay_for(relay_call("acme", ACME, is_recorded=False)) == cast(Relay, "aside")
+    assert known.relay_for(relay_call("", None)) == cast(Relay, "own")
+    assert known.relay_for(relay_call("local", LOCAL)) == cast(Relay, "own")
     assert made == []
 
 
 def test_a_key_that_the_server_lacks_comes_from_the_command() -> None:
     known, made = relays()
-    first = known.relay_for(call("bare", BARE, BARE_KEY="brought"))
-    assert known.relay_for(call("bare", BARE, BARE_KEY="brought")) is first
-    assert known.relay_for(call("bare", BARE)) == cast(Relay, "own"), "which says that the key is not set"
-    assert known.relay_for(call("bare", BARE, BARE_KEY="another")) is not first
+    first = known.relay_for(relay_call("bare", BARE, BARE_KEY="brought"))
+    assert known.relay_for(relay_call("bare", BARE, BARE_KEY="brought")) is first
+    assert known.relay_for(relay_call("bare", BARE)) == cast(Relay, "own"), "which says that the key is not set"
+    assert known.relay_for(relay_call("bare", BARE, BARE_KEY="another")) is not first
     assert [environment["BARE_KEY"] for _, _, environment, _ in made] == ["brought", "another"]
 
 
 def test_no_key_of_the_server_goes_to_an_address_of_the_commands() -> None:
     known, made = relays()
     evil = Provider(base_url="https://evil.test/v1", key_env="AWS_SECRET")
-    known.relay_for(call("acme", evil))
-    known.relay_for(call("new", evil, is_recorded=False))
+    known.relay_for(relay_call("acme", evil))
+    known.relay_for(relay_call("new", evil, is_recorded=False))
     assert made == [("acme", evil, {}, True), ("new", evil, {}, False)]
     with pytest.raises(Fault, match="no embedded model"):
-        known.relay_for(call("acme", LOCAL))
+        known.relay_for(relay_call("acme", LOCAL))
 
 
 def test_few_of_them_are_kept() -> None:
     known, made = relays()
     for number in range(MOST_OTHERS + 1):
-        known.relay_for(call("bare", BARE, BARE_KEY=str(number)))
-    known.relay_for(call("bare", BARE, BARE_KEY=str(MOST_OTHERS)))
+        known.relay_for(relay_call("bare", BARE, BARE_KEY=str(number)))
+    known.relay_for(relay_call("bare", BARE, BARE_KEY=str(MOST_OTHERS)))
     assert len(made) == MOST_OTHERS + 1
-    known.relay_for(call("bare", BARE, BARE_KEY="0"))
+    known.relay_for(relay_call("bare", BARE, BARE_KEY="0"))
     assert len(made) == MOST_OTHERS + 2
 
 

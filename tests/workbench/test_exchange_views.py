@@ -1,6 +1,5 @@
 import asyncio
 import json
-import urllib.request
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +16,7 @@ from sightline.store.entries import FactEntry
 from sightline.web.bodies import Query
 from sightline.workbench.exchange_views import Showing
 from tests.desk_stage import DeskStage, desk_stage
+from tests.http_call import call
 from tests.reply_samples import SAYS, streamed
 from tests.server.running import ListStore
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, received
@@ -260,8 +260,5 @@ def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
 
 
 def test_the_api_is_never_kept(stage: DeskStage) -> None:
-    request = urllib.request.Request(
-        f"{stage.server.url}/api/about", headers={"authorization": f"Bearer {stage.server.token}"}
-    )
-    with urllib.request.urlopen(request, timeout=20) as told:
-        assert told.headers["cache-control"] == "no-store"
+    told = call("GET", f"{stage.server.url}/api/about", token=stage.server.token)
+    assert (told.status, told.headers["cache-control"]) == (200, "no-store")

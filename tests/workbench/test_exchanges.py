@@ -1,10 +1,9 @@
 import asyncio
-import http.client
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
@@ -35,6 +34,7 @@ from sightline.workbench.exchange_views import fact_shown, line, original_sha256
 from sightline.workbench.exchanges import Exchanges, sort_lines
 from sightline.workbench.workbench import FOLDER
 from tests.desk_stage import DeskStage, desk_stage
+from tests.http_call import call
 from tests.server.running import ListStore, Running, running
 
 
@@ -327,14 +327,8 @@ def held(stage: DeskStage) -> Iterator[str]:
 
 
 def asked(stage: DeskStage, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    at = urlsplit(stage.server.url)
-    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=20)
-    try:
-        connection.request(method, path, b"{}" if method != "GET" else None, headers)
-        answer = connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-    finally:
-        connection.close()
+    answer = call(method, stage.server.url + path, b"{}" if method != "GET" else None, headers=headers)
+    return answer.status, answer.headers, answer.body
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)

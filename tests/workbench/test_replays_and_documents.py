@@ -1,7 +1,6 @@
 import asyncio
 import hashlib
 import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateway_server import Served, served
+from tests.http_call import call
 from tests.person import Person
 from tests.store.traffic import chat_body, chat_stream
 from tests.upstream import LAST, Upstream, chunk, head, pieces, says, streams
@@ -39,12 +39,10 @@ def server(acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 def asked(server: Served, body: bytes = BODY, provider: str = "acme", **headers: str) -> str:
     """The id of a new exchange."""
-    request = urllib.request.Request(
-        f"{server.url}/p/{provider}/v1/chat/completions", body, {"content-type": "application/json", **headers}
-    )
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        answer.read()
-        return str(answer.headers["x-sightline-exchange"])
+    sent = {"content-type": "application/json", **headers}
+    answer = call("POST", f"{server.url}/p/{provider}/v1/chat/completions", body, headers=sent)
+    assert answer.status == 200, answer
+    return answer.headers["x-sightline-exchange"]
 
 
 def replayed(server: Served, exchange: str, order: object) -> tuple[int, Any]:
@@ -210,12 +208,11 @@ def test_a_raw_document_is_opened_in_the_editor_edited_and_sent(acme: Upstream, 
     view = server.api(f"/api/exchanges/{made['id']}")
     assert (view["state"], view["dialect"], view["session"]) == ("held", "raw", "mine")
     assert [section["text"] for section in view["sections"][:2]] == ["Be brief.", "Hello?"]
-    edit = {"op": "set_text", "section": view["sections"][1]["id"], "text": "Hello there?"}
-    _, edited = server.post(f"/api/exchanges/{made['id']}/edits", json.dumps(edit).encode())
+    person = Person(server)
+    edited = person.edited(made["id"], op="set_text", section=view["sections"][1]["id"], text="Hello there?")
     assert acme.seen == [], "nothing is sent before a person sends it"
-    release = json.dumps({"body_sha256": edited["body_sha256"]}).encode()
-    assert server.post(f"/api/exchanges/{made['id']}/release", release)[0] == 200
-    view = Person(server).ended(made["id"])
+    assert person.release(made["id"], edited["body_sha256"])[0] == 200
+    view = person.ended(made["id"])
     assert view["state"] == "finished"
     sent = acme.seen[0].json()
     assert (sent["model"], sent["messages"][0]["content"][0]["text"]) == ("c", "Hello there?")

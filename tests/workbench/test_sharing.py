@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.desk_stage import DeskStage, desk_stage
+from tests.http_call import call
 
 MAIL = "anna.b@acme.org"
 
@@ -35,11 +35,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskStage]:
 
 
 def share(stage: DeskStage, **order: Any) -> tuple[bytes, dict[str, str]]:
-    data = json.dumps({"filter": "session:one", **order}).encode()
-    headers = {"authorization": f"Bearer {stage.server.token}", "content-type": "application/json"}
-    request = urllib.request.Request(f"{stage.server.url}/api/share", data, headers)
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return response.read(), {name.lower(): value for name, value in response.headers.items()}
+    wanted = {"filter": "session:one", **order}
+    answer = call("POST", f"{stage.server.url}/api/share", wanted, token=stage.server.token)
+    assert answer.status == 200, answer
+    return answer.body, answer.headers
 
 
 FILES = [
@@ -128,13 +127,11 @@ def test_an_archive_a_har_and_a_file_of_a_plug_in_come_back(stage: DeskStage, tm
     (tmp_path / "plugins").mkdir()
     shutil.copy(Path("examples/plugins/url_list.py"), tmp_path / "plugins")
     with desk_stage(tmp_path, config='[plugins]\nuse = ["url_list.py"]\n') as other:
-        headers = {"authorization": f"Bearer {other.server.token}"}
 
-        def bring(data: bytes) -> dict[str, int]:
-            request = urllib.request.Request(f"{other.server.url}/api/import", data, headers, method="POST")
-            with urllib.request.urlopen(request, timeout=30) as response:
-                found: dict[str, int] = json.loads(response.read())
-                return found
+        def bring(data: bytes) -> Any:
+            answer = call("POST", f"{other.server.url}/api/import", data, token=other.server.token)
+            assert answer.status == 200, answer
+            return answer.json()
 
         assert bring(files["jsonl"]) == {"exchanges": 1, "known": 0, "others": 0}
         assert bring(files["jsonl"]) == {"exchanges": 0, "known": 1, "others": 0}

@@ -1,19 +1,18 @@
 """The chat of a whole program over HTTP, with a scripted provider behind it."""
 
 import asyncio
-import http.client
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from sightline.model.events import Ended, Finished, Started, StreamEvent, TextReceived, UsageReceived
 from sightline.model.reply import Usage
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.http_call import Answer, call
 from tests.person import Person
 from tests.reply_samples import streamed
 from tests.upstream import LAST, Upstream, chunk, head, pieces, streams
@@ -40,18 +39,6 @@ def spoken(*words: str, used: int = 11) -> list[bytes]:
         Ended(),
     ]
     return streamed("openai-chat", told)
-
-
-@dataclass(frozen=True)
-class Raw:
-    """An answer as it came."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 @dataclass(frozen=True)
@@ -107,17 +94,9 @@ class ChatDesk:
         assert told["error"]["hint"]
         return told["error"]
 
-    def raw(self, method: str, path: str, body: bytes | None = None) -> Raw:
+    def raw(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """The same, byte for byte."""
-        at = urlsplit(self.server.url)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=300)
-        try:
-            headers = {"authorization": f"Bearer {self.server.token}"}
-            connection.request(method, f"/api/chat/{path}", body, headers)
-            answer = connection.getresponse()
-            return Raw(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-        finally:
-            connection.close()
+        return call(method, f"{self.server.url}/api/chat/{path}", body, token=self.server.token)
 
     def look(self, view: str = "v", **wanted: Any) -> Any:
         """A view, made where it is not there."""

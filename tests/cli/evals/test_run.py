@@ -5,7 +5,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,6 +20,7 @@ from sightline.evals.core.target import TargetSpec
 from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, fold_facts, row
+from tests.server_process import PROGRAM
 from tests.upstream import Upstream
 
 
@@ -58,7 +58,6 @@ def test_circular_garbage_is_looked_for_as_often_as_before_once_a_command_has_en
 
 Captured = pytest.CaptureFixture[str]
 SUITE = "capitals.eval.yaml"
-PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 
 def told(capsys: Captured) -> dict[str, object]:

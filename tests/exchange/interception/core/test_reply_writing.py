@@ -4,8 +4,6 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import (
     events_of,
@@ -17,6 +15,7 @@ from sightline.exchange.interception.core.reply_writing import (
 from sightline.model.fold import fold
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage, reply_json
+from tests.reply_samples import heard
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
 TOLD: dict[str, Any] = {
@@ -34,11 +33,6 @@ CLIENT = Client(id="x_1", model="m", created=7)
 
 def written(told: Any) -> Reply:
     return hand_written(told, model="m", name="x_1", created=7)
-
-
-def heard(spoken: str, data: bytes) -> Reply:
-    hearing = ReplyDecoder(dialect(spoken))
-    return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
 @pytest.mark.parametrize("is_stream", [True, False])
