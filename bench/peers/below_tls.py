@@ -161,7 +161,7 @@ async def _figures(folder: Path) -> dict[str, tuple[float, float]]:
     tree = Tree(words, folder, {"HTTPS_PROXY": f"http://127.0.0.1:{way.sockets[0].getsockname()[1]}"}, PROXY_CORE)
     try:
         await _until_listening(own, tree)
-        proxy = await asyncio.to_thread(_open_proxy, own, (data / "token").read_text().strip())
+        proxy = await asyncio.to_thread(_open_proxy, own, data / "token")
         plain = await asyncio.open_connection("127.0.0.1", own)
         askers = {BASE: _plain_asker(*plain, "/p/bench/v1/chat/completions", f"127.0.0.1:{own}")}
         for title, protocol in (("below TLS, HTTP/1.1", "http/1.1"), ("below TLS, HTTP/2", "h2")):
@@ -184,8 +184,10 @@ async def _figures(folder: Path) -> dict[str, tuple[float, float]]:
         way.close()
 
 
-def _open_proxy(port: int, token: str) -> dict[str, str]:
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+def _open_proxy(port: int, token: Path) -> dict[str, str]:
+    while not token.exists():  # a server that listens may not have written it yet
+        time.sleep(0.05)
+    headers = {"authorization": f"Bearer {token.read_text().strip()}", "content-type": "application/json"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/api/proxy", b'{"session": "bench"}', headers)
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
         opened: dict[str, str] = json.loads(answer.read())

@@ -13,7 +13,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.approvers import Interrupted, SavedRule, SavedRules
-from sightline.cli.terminal import Keyboard, open_keyboard
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text
 
@@ -149,8 +149,8 @@ def test_no_keyboard_is_used_if_stderr_is_not_a_terminal(monkeypatch: pytest.Mon
 
 def test_a_terminal_that_was_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
-    monkeypatch.setattr("sightline.cli.terminal.is_terminal", lambda stream: stream is sys.stderr)
-    monkeypatch.setattr("sightline.cli.terminal.os.open", lambda *_: read)
+    monkeypatch.setattr("sightline.cli.keyboard.is_terminal", lambda stream: stream is sys.stderr)
+    monkeypatch.setattr("sightline.cli.keyboard.os.open", lambda *_: read)
     with open_keyboard() as typing:
         assert typing is not None
     with pytest.raises(OSError):

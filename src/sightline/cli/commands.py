@@ -14,7 +14,7 @@ from sightline.cli.options import (
     port,
     workers,
 )
-from sightline.dialects.registry import names
+from sightline.dialects.registry import NAMES
 
 
 def add_serve(commands: Commands) -> None:
@@ -249,7 +249,7 @@ def add_translate(commands: Commands) -> None:
         help="translate a request, a reply or a stream from one API to another",
         description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
         "stdout; what could not be carried goes to stderr, or as JSON to --report.",
-        epilog=f"Dialects: {', '.join(names())}.",
+        epilog=f"Dialects: {', '.join(NAMES)}, and those that plug-ins add.",
     )
     kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
     for kind, what in (

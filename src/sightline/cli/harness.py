@@ -20,9 +20,10 @@ from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.options import has_tools
 from sightline.cli.run_control import Driving
-from sightline.cli.terminal import Keyboard, open_keyboard, read, say, write
+from sightline.cli.terminal import read, say, write
 from sightline.cli.tool_run import approver_of, open_tools_with_notes, policy_of, refuse_unattended, tools_in
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text

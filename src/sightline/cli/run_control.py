@@ -22,8 +22,9 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
+from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
-from sightline.cli.terminal import Keyboard, is_terminal, many, money, print_fault, say, write
+from sightline.cli.terminal import is_terminal, many, money, print_fault, say, write
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted

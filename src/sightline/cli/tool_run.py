@@ -33,8 +33,9 @@ from sightline.app.tools import ToolsWanted, open_runner, open_tools, parse_tool
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.run_control import Driving, call_line, clip, fold
-from sightline.cli.terminal import Keyboard, harmless, many, money, open_keyboard, say, table, write, write_lines
+from sightline.cli.terminal import harmless, many, money, say, table, write, write_lines
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import prepare
 from sightline.model.json import JsonObject
