@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from sightline.catalog.facts import ChatTemplate, Facts
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
@@ -113,6 +114,25 @@ def test_so_it_does_when_the_whole_conversation_was_read_anew(counted: list[str]
     counted.clear()
     assert estimator.request(ask(*texts)) == first
     assert counted == []
+
+
+@pytest.mark.parametrize(
+    "texts", [[FOX, "b"], [FOX], [], [FOX, "b", "c", FOX * 3], ["b", FOX, "c"], [FOX, "longer than b", "c"]]
+)
+def test_a_request_is_estimated_the_same_after_another(texts: list[str]) -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    estimator.request(ask(FOX, "b", "c"))
+    fresh = Estimator(GPT, dialect="openai-chat")
+    assert estimator.request(ask(*texts)) == fresh.request(ask(*texts))
+
+
+def test_a_message_of_another_role_or_name_is_counted_anew() -> None:
+    said = Message(role="user", parts=(Text(text=FOX),))
+    others = (replace(said, role="assistant"), replace(said, name="Reynard"))
+    facts = replace(GPT, assistant_tokens=7, name_tokens=1)
+    estimator, fresh = Estimator(facts, dialect="openai-chat"), Estimator(facts, dialect="openai-chat")
+    first = estimator.request(Request(messages=(said, said)))
+    assert estimator.request(Request(messages=others)) == fresh.request(Request(messages=others)) != first
 
 
 def test_tools_are_counted_once(counted: list[str]) -> None:

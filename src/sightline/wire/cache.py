@@ -17,10 +17,10 @@ class BoundedCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return the value and mark it as used; None if there is none."""
-        if key not in self._entries:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key]
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
 
     def put(self, key: K, value: V) -> None:
         """Store the value as the most recently used, and evict the least recently used entry if there are too many."""
