@@ -132,12 +132,15 @@ async def test_calls_may_be_dropped_by_a_person_and_by_a_rule_and_answered_by_ha
             holds.drop("x_1", "too dangerous")
             holds.answer("x_2", said_by("I may not."))
         assert is_error_of("openai-chat", first.result().status, first.result().body)
+        assert b"the tool calls of this reply were dropped in Sightline: too dangerous" in first.result().body
         assert stage.kinds("x_1") == ["received", "attempt", "held", "dropped"]
         assert second.result().json()["choices"][0]["message"]["content"] == "I may not."
         assert stage.kinds("x_2") == ["received", "attempt", "held", "answered", "finished"]
         assert stage.raw_reply("x_2") == whole("openai-chat")
         holds.set_rules([{"filter": "tool:weather", "phase": "tool_calls", "action": "drop"}])
-        assert (await stage.ask(asks("openai-chat"))).status == 400
+        dropped = await stage.ask(asks("openai-chat"))
+        assert dropped.status == 400
+        assert b"the tool calls of this reply were dropped in Sightline: a rule drops it" in dropped.body
         assert stage.kinds("x_3") == ["received", "attempt", "dropped"]
         holds.set_rules([{"filter": "tool:other", "phase": "tool_calls"}])
         assert (await stage.ask(asks("openai-chat"))).body == whole("openai-chat")

@@ -138,7 +138,7 @@ async def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: 
         got = client.result()
         assert got.status == 400
         assert is_error_of(spoken, got.status, got.body)
-        assert b"not today" in got.body
+        assert b"this request was dropped in Sightline: not today" in got.body
         assert stage.kinds() == ["received", "held", "dropped"]
         assert not stage.upstream.seen
 

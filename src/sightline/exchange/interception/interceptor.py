@@ -1,6 +1,6 @@
 """Interception of one exchange: applies masks, decides by the rules, and waits for a user."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -15,7 +15,7 @@ from sightline.exchange.client_response import ClientResponse, WholeBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.reply_writing import write_reply
-from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
+from sightline.exchange.interception.core.rules import EVERY, InterceptionRule, Phase
 from sightline.exchange.interception.hold import (
     Drop,
     HeldCalls,
@@ -175,7 +175,7 @@ class Interceptor:
             case Release() | UserReply():
                 return decision
             case Drop(reason=reason):
-                raise drop_fault(reason)
+                raise _drop_fault(reason, hold.phase)
             case Shutdown():
                 exchange.end(CancelledEnd("shutdown"))
                 message = "Sightline is shutting down while the request is held"
@@ -213,12 +213,19 @@ def _with_stored_id(exchange: Exchange, reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, id=stored) if stored else reply
 
 
-def drop_fault(reason: str) -> Fault:
-    """The fault for a dropped request: an error that client libraries do not retry."""
+_DROPPED: Mapping[Phase, tuple[str, str]] = {
+    "request": ("this request was", "the request"),
+    "tool_calls": ("the tool calls of this reply were", "the tool calls of the reply"),
+}
+
+
+def _drop_fault(reason: str, phase: Phase) -> Fault:
+    """The fault for a dropped request, or for dropped tool calls: an error that client libraries do not retry."""
+    what, refused = _DROPPED[phase]
     return Fault(
         Code.INVALID_REQUEST,
-        f"this request was dropped in Sightline: {reason}",
-        hint="A rule, or the user who watches the traffic, refused the request or the tool calls of its reply.",
+        f"{what} dropped in Sightline: {reason}",
+        hint=f"A rule, or the user who watches the traffic, refused {refused}.",
         status=400,
     )
 
@@ -226,7 +233,7 @@ def drop_fault(reason: str) -> Fault:
 def _drop_by_rule(rule: InterceptionRule, exchange: Exchange) -> Fault:
     reason = f"a rule drops it ({rule.filter})" if rule.filter else "a rule drops everything"
     exchange.end(DroppedEnd(reason))
-    return drop_fault(reason)
+    return _drop_fault(reason, rule.phase)
 
 
 def _read_reply(spoken: str, response: ClientResponse, body: bytes) -> Reply:
