@@ -12,11 +12,13 @@ from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFin
 from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.store.digest import (
+    DIGEST_COLUMNS,
     MOST_IN_TITLE,
     MOST_LETTERS,
     REPLY,
     REQUEST,
     Digest,
+    columns_of_digest,
     digest_of,
     fingerprints,
     is_errand,
@@ -85,6 +87,26 @@ def test_a_title_has_the_words_one_space_apart(text: str) -> None:
 def test_what_is_no_request_is_text_all_the_same(name: str, body: bytes) -> None:
     text = body.decode()
     assert digest_of(name, body) == Digest(title=text, new_text=text)
+
+
+@pytest.mark.parametrize(
+    ("digest", "stored"),
+    [
+        (Digest(), {"title": "", "thread": "", "is_side": 0, "continues": ""}),
+        (
+            Digest(title="a\0b", thread=(b"1", b"12"), continues="resp_\udc80"),
+            {"title": "a\ufffdb", "thread": bytearray(b"12"), "is_side": 0, "continues": "resp_?"},
+        ),
+        (
+            Digest(title="hi", thread=(b"1",), is_side=True),
+            {"title": "hi", "thread": "", "is_side": 1, "continues": ""},
+        ),
+    ],
+)
+def test_every_column_of_a_digest_has_a_value_that_every_database_takes(digest: Digest, stored: dict[str, Any]) -> None:
+    own, shared = columns_of_digest(digest)
+    assert stored.items() <= dict(zip(DIGEST_COLUMNS, (*own, *shared), strict=True)).items()
+    assert bool not in map(type, (*own, *shared))
 
 
 def test_texts_are_searched_up_to_a_bound_and_hold_nothing_odd() -> None:

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
+from math import nan
 from random import Random
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from sightline.model.reply import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
 from sightline.store.postgres import TABLES, answer, entries_of, facts_of
 from sightline.store.postgres_connection import UNFIT, PostgresConnection, address_of
-from sightline.store.postgres_digest import LEFT_BEHIND
+from sightline.store.postgres_digest import LEFT_BEHIND, driver_value
 from sightline.store.postgres_sink import PostgresBodies, PostgresSink, body_of
 from sightline.store.postgres_words import append_words, carry_words
 from sightline.store.search import FoundRow, RecordSearch
@@ -206,6 +207,26 @@ def test_requests_and_replies_are_read_a_number_at_a_time(
     assert not target.tidy()
     assert values(url, UNREAD) == []
     assert values(url, TITLES) == [(f"x_{number:02}", f"question {number}") for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "sent"),
+    [
+        ("boolean", 1, True),
+        ("boolean", 0, False),
+        ("bytea", bytearray(b"a"), b"a"),
+        ("bytea", "", None),
+        ("text", "", ""),
+        ("bigint", 0, 0),
+        ("bigint", nan, None),
+        ("double precision", nan, None),
+        ("double precision", 0.5, 0.5),
+    ],
+)
+def test_a_missing_value_of_a_digest_is_null(kind: str, value: str | float | bytearray, sent: object) -> None:
+    found = driver_value(kind, value)
+    assert found == sent
+    assert isinstance(found, bool) == (kind == "boolean")
 
 
 def test_a_request_is_read_before_its_reply_is_there(url: str, target: PostgresSink) -> None:

@@ -12,6 +12,7 @@ from sightline.filters.expression import ContentTerm, Expression, OwnTopic
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import fold_case, occurs
 from sightline.model.exchange import Held
+from sightline.store.digest import storable
 from sightline.store.entries import BodyEntry, Codec, FactEntry
 from sightline.store.search import RecordSearch, WordSearch
 from sightline.store.sqlite import TABLES, SqliteReader, answer, forget
@@ -19,7 +20,7 @@ from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import append_words, forget_words
-from sightline.store.summary import Summary, Unfinished, storable
+from sightline.store.summary import Summary, Unfinished
 from sightline.store.words import searchable
 from tests.store.traffic import (
     NOON,

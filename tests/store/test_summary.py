@@ -22,7 +22,7 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.reply import Usage
-from sightline.store.digest import Digest
+from sightline.store.digest import Digest, storable
 from sightline.store.entries import FactEntry
 from sightline.store.summary import (
     DIGESTED,
@@ -35,7 +35,6 @@ from sightline.store.summary import (
     bodies_of,
     interruptions,
     row_of,
-    storable,
     summary_in,
     summary_of,
     with_digest,

@@ -8,19 +8,30 @@ import hashlib
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from math import isnan
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from sightline.dialects.stored import exchange_in
 from sightline.model.exchange import Fact, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, read_history, read_reply, reply_dialect
+from sightline.store.digest import (
+    DIGEST_COLUMNS,
+    REPLY,
+    REQUEST,
+    Digest,
+    columns_of_digest,
+    read_history,
+    read_reply,
+    reply_dialect,
+    storable,
+)
 from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import Codec, raw_bytes
 from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, arrays, send_rows, writing
 from sightline.store.postgres_words import append_words
 from sightline.store.search import FoundRow
-from sightline.store.summary import storable
 from sightline.store.words import searchable
 
 BodyReader: TypeAlias = Callable[[PostgresConnection, str], Awaitable[bytes | None]]
@@ -45,13 +56,11 @@ WHERE todo > 0 AND at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 """
 _FACTS = "SELECT exchange, data FROM sightline.facts WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
 _FRAMES = "SELECT exchange, data FROM sightline.frames WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+_FOUND = {"reply_id": "text", "previous": "text", **DIGEST_COLUMNS}
+"""The columns that are written once an exchange is read, and their types."""
 _DONE = f"""
-UPDATE sightline.exchanges AS e SET todo = 0, reply_id = coalesce(new.reply_id, e.reply_id),
-    title = coalesce(new.title, e.title), is_side = coalesce(new.is_side, e.is_side),
-    thread = coalesce(new.thread, e.thread), previous = coalesce(new.previous, e.previous),
-    continues = coalesce(new.continues, e.continues)
-FROM {arrays("text", "text", "text", "boolean", "bytea", "text", "text")}
-    AS new (id, reply_id, title, is_side, thread, previous, continues)
+UPDATE sightline.exchanges AS e SET todo = 0, {", ".join(f"{name} = coalesce(new.{name}, e.{name})" for name in _FOUND)}
+FROM {arrays("text", *_FOUND.values())} AS new (id, {", ".join(_FOUND)})
 WHERE e.id = new.id
 """
 _UNREADABLE = "UPDATE sightline.exchanges SET todo = 0 WHERE id = $1"
@@ -158,7 +167,7 @@ class PostgresDigests:
         await append_words(connection, self._codec, said)
         await send_rows(
             connection, _DONE,
-            [(each, names.get(each), *_digest_columns(digests.get(each), previous.get(each))) for each in sessions],
+            [(each, names.get(each), previous.get(each), *_digest_columns(digests.get(each))) for each in sessions],
         )  # fmt: skip
         # Exchanges that name a reply may have been read before it, by another replica.
         await send_rows(connection, _LINKED, list(names.items()))
@@ -242,10 +251,18 @@ class PostgresDigests:
         return new
 
 
-def _digest_columns(digest: Digest | None, previous: str | None) -> tuple[object, ...]:
-    """Title, kind, thread, predecessor and the reply that the request names; None for each if the request was not
-    read."""
+def _digest_columns(digest: Digest | None) -> list[object]:
+    """The values of `DIGEST_COLUMNS`; None for each, which leaves what is stored, if the request was not read."""
     if digest is None:
-        return None, None, None, None, None
-    thread = digest.thread[-1] if digest.thread and not digest.is_side else None
-    return storable(digest.title), digest.is_side, thread, previous, storable(digest.continues)
+        return [None] * len(DIGEST_COLUMNS)
+    values = chain.from_iterable(columns_of_digest(digest))
+    return [driver_value(kind, value) for kind, value in zip(DIGEST_COLUMNS.values(), values, strict=True)]
+
+
+def driver_value(kind: str, value: str | float | bytearray) -> object:
+    """A value from `columns_of_digest` for a column of this type, as the driver takes it: a boolean as a bool, and
+    None for what is missing."""
+    if kind == "boolean":
+        return bool(value)
+    is_missing = isnan(value) if isinstance(value, float) else value == "" and kind != "text"
+    return None if is_missing else value

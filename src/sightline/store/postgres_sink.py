@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
-from sightline.store.digest import to_read
+from sightline.store.digest import storable, to_read
 from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
@@ -50,7 +50,6 @@ from sightline.store.summary import (
     bodies_of,
     fold_facts,
     row_of,
-    storable,
 )
 from sightline.store.whole import RecordedEntry, decode_entries, unfold
 

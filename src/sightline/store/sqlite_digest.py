@@ -11,12 +11,11 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from sightline.dialects.stored import exchange_in
-from sightline.store.digest import Digest, read_history
+from sightline.store.digest import Digest, DigestValues, columns_of_digest, read_history, storable
 from sightline.store.digest_reader import Beginning, DigestReader
 from sightline.store.entries import Codec
 from sightline.store.sqlite_database import select_among
 from sightline.store.sqlite_words import append_words
-from sightline.store.summary import storable
 from sightline.store.words import Said, searchable
 
 _UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
@@ -34,11 +33,8 @@ def _hash_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-DIGEST_COLUMNS = ("title", "thread", "is_side", "continues")
-"""The columns of an exchange that come from its request alone."""
-DigestValues: TypeAlias = tuple[str, bytearray | str, int, str]
-"""Their values. A missing value is an empty text, and bytes are a `bytearray`; see `row_of_whole`."""
-TELLS_NOTHING: DigestValues = "", "", 0, ""
+TELLS_NOTHING = columns_of_digest(Digest())
+"""What is stored of a request that cannot be read."""
 _Asked: TypeAlias = tuple[int, str, str, str, bytes, Digest]
 """A request that was read: its row, exchange, session, dialect, body and digest."""
 
@@ -78,17 +74,14 @@ class SqliteDigests:
     def add_request(
         self, row: int, exchange: str, session: str, dialect: str, body: bytes, beginning: Beginning | None = None
     ) -> DigestValues:
-        """Read a request and return its columns, or `TELLS_NOTHING` if it cannot be read."""
+        """Read a request and return the result of `columns_of_digest`, or `TELLS_NOTHING` if it cannot be read."""
         try:
             digest = self._reader.read(dialect, body, beginning)
         except _UNREADABLE:
             _LOG.exception("a request could not be read for search; it is on record all the same")
             return TELLS_NOTHING
         self._asked.append((row, exchange, session, dialect, body, digest))
-        continues = storable(digest.continues) if digest.continues else ""
-        if digest.is_side:
-            return storable(digest.title), "", 1, continues
-        return storable(digest.title), bytearray(digest.thread[-1]) if digest.thread else "", 0, continues
+        return columns_of_digest(digest)
 
     def add_reply(self, row: int, exchange: str, words: str, name: str = "") -> None:
         """Add the words of a reply, and the id by which a later request can refer to it."""

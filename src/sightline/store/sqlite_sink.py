@@ -9,7 +9,16 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived, Received
-from sightline.store.digest import REPLY, REQUEST, read_reply, reply_dialect
+from sightline.store.digest import (
+    DIGEST_COLUMNS,
+    OWN_DIGEST_COLUMNS,
+    REPLY,
+    REQUEST,
+    SHARED_DIGEST_COLUMNS,
+    DigestValues,
+    read_reply,
+    reply_dialect,
+)
 from sightline.store.entries import (
     LEAST_SIZE,
     BodyEntry,
@@ -23,7 +32,7 @@ from sightline.store.entries import (
 )
 from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
 from sightline.store.sqlite_database import MOST_VALUES, SqliteBodies, asking, changing, select_among
-from sightline.store.sqlite_digest import DIGEST_COLUMNS, TELLS_NOTHING, DigestValues, SqliteDigests
+from sightline.store.sqlite_digest import TELLS_NOTHING, SqliteDigests
 from sightline.store.summary import (
     FOLDED,
     HEAD_COLUMNS,
@@ -48,14 +57,14 @@ _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
 the gateway."""
 _OPEN = " OR ".join(f"state = '{state}'" for state in OPEN_STATES)
 """The condition of the index of open exchanges. Without it, SQLite scans all exchanges in the order of their ids."""
-_OWN_OTHERS = ("seq", "id", "blocks", "title", "thread")
-_SHARED_OTHERS = ("is_side", "continues", "slot", "next_n")
-"""The columns that are no field of a summary: those of each exchange, and those that several whole exchanges share."""
+_OWN_OTHERS = ("seq", "id", "blocks", *OWN_DIGEST_COLUMNS)
+_SHARED_OTHERS = (*SHARED_DIGEST_COLUMNS, "slot", "next_n")
+"""The columns that are not folded from facts: those of each exchange, and those that several whole exchanges share."""
 
 
 def _place_of(column: str, number: int | str = "") -> str:
-    # An empty text is bound for a missing fingerprint; see `row_of_whole`.
-    return f"nullif(?{number}, '')" if column == "thread" else f"?{number}"
+    # An empty text is bound for missing bytes; see `columns_of_digest`.
+    return f"nullif(?{number}, '')" if DIGEST_COLUMNS.get(column) == "bytea" else f"?{number}"
 
 
 def _insert_rows(count: int, shared: Sequence[str], own: Sequence[str], fixed: Mapping[str, str]) -> str:
@@ -209,8 +218,8 @@ class SqliteSink:
             row.append(previous.get(row[len(FOLDED)], ""))
         for some in self._turns(self._added):
             self._connection.executemany(_INSERT, some)
-        for (head, values, *others), rows in self._added_whole.items():
-            self._insert_wholes((*columns_of_head(head), *values, *others), rows, previous)
+        for (head, values, digested, *others), rows in self._added_whole.items():
+            self._insert_wholes((*columns_of_head(head), *values, *digested, *others), rows, previous)
         self._connection.executemany(_UPDATE, self._changed)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         self._blocks.end()
@@ -300,10 +309,10 @@ class SqliteSink:
         if not fresh:
             return
         known.facts += others
-        is_new, digest = not known.seq, TELLS_NOTHING
-        if is_new:
+        own, shared = TELLS_NOTHING
+        if is_new := not known.seq:
             self._last_seq = known.seq = self._last_seq + 1
-            digest = self._read_request(known.seq, exchange, others)
+            own, shared = self._read_request(known.seq, exchange, others)
         if not _ENDS.isdisjoint([type(entry.fact) for entry in others]):
             frames: Sequence[KeptEntry] = fresh
             if known.has_frames:
@@ -318,7 +327,7 @@ class SqliteSink:
         columns = fold_facts(known.facts, self._prices)
         if is_new:
             row = row_of(columns)
-            self._added.append([*row, known.seq, exchange, known.blocks, *digest, self._slot, known.next_n])
+            self._added.append([*row, known.seq, exchange, known.blocks, *own, *shared, self._slot, known.next_n])
         else:
             self._changed.append((known.next_n, known.blocks, *row_of(columns), known.seq))
         if columns["state"] in OPEN_STATES:
@@ -341,12 +350,13 @@ class SqliteSink:
         elif raw := b"".join(whole.frames.data):
             self._digests.add_reply(seq, exchange, *read_reply(head.reply_dialect, raw))
         received = head.received
-        title, thread, is_side, continues = self._digests.add_request(
+        own, digested = self._digests.add_request(
             seq, exchange, received.session, received.dialect, body.data, beginning
         )
         shared, row = row_of_whole(whole, self._prices)
-        row += seq, exchange, str(block), title, thread
-        self._added_whole[head, shared, is_side, continues, self._slot, whole.finished.n + 1].append(row)
+        row += seq, exchange, str(block)
+        row += own
+        self._added_whole[head, shared, digested, self._slot, whole.finished.n + 1].append(row)
 
     def _fresh(
         self, known: _Known, entries: Sequence[FactEntry | FramesEntry]
@@ -423,7 +433,7 @@ class SqliteSink:
                     if todo & REPLY:
                         self._read_reply(known, exchange, entries)
                 previous = self._digests.link()
-                columns = [(*digest, previous.get(seq, ""), seq) for seq, digest in digests.items()]
+                columns = [(*own, *shared, previous.get(seq, ""), seq) for seq, (own, shared) in digests.items()]
                 self._connection.executemany(_UPDATE_DIGEST, columns)
                 self._connection.executemany("UPDATE exchanges SET todo = 0 WHERE seq = ?", [row[:1] for row in some])
                 self._digests.end()

@@ -2,9 +2,9 @@
 
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
 needs a field and a line of `_apply_fact` here, and a migration for each database. A line of `filters/fields.py` with
-its name makes it a field of filters and rules, and lists can be sorted by it. Columns that depend on the content of the
-request are in `DIGESTED`: such a column needs a field of `Digest` and a line of `with_digest` instead of `_apply_fact`,
-and each database stores it separately, later than the facts (`sqlite_digest.py`, `postgres_digest.py`).
+its name makes it a field of filters and rules, and lists can be sorted by it. A column that depends on the content of
+the request needs only the field here: its value is a field of `Digest` with the same name, and what the databases store
+of it is in `DIGEST_COLUMNS` and `columns_of_digest` (`digest.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.header_names import tag_of
 from sightline.model.reply import Usage
-from sightline.store.digest import Digest
+from sightline.store.digest import DIGEST_COLUMNS, Digest, storable
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.whole import RequestHead, WholeExchange
 from sightline.tokens.cost import cost_of, savings_of
@@ -100,7 +100,8 @@ class SummedExchanges(msgspec.Struct, frozen=True):
 
 NAMES = Summary.__struct_fields__
 """The columns of the table, which have the same names in every database."""
-DIGESTED = ("previous", "is_side", "title")
+_OF_DIGEST = tuple(name for name in NAMES if name in DIGEST_COLUMNS)
+DIGESTED = ("previous", *_OF_DIGEST)
 """The columns that are read from the request."""
 FOLDED = tuple(name for name in NAMES if name not in ("id", *DIGESTED))
 """The columns that are computed only from facts."""
@@ -117,15 +118,6 @@ _COUNTS = [index for index, kind in enumerate(_TYPES) if kind in (int, int | Non
 _TEXTS = [index for index, kind in enumerate(_TYPES) if kind is str or index == _TOOLS]
 _texts_in, _counts_in = itemgetter(*_TEXTS), itemgetter(*_COUNTS)
 _LARGEST = 2**63 - 1
-
-
-def storable(text: str) -> str:
-    """The text in a form that every database accepts: without lone surrogates and without NUL, at which some end a
-    text."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
 
 PriceList: TypeAlias = Callable[[str, str], Prices | None]
 """Returns the prices of a provider's model; None if they are not known."""
@@ -273,7 +265,7 @@ def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> 
 
 def with_digest(summary: Summary, digest: Digest) -> Summary:
     """The summary with the values that were read from the request."""
-    return msgspec.structs.replace(summary, title=digest.title, is_side=digest.is_side)
+    return msgspec.structs.replace(summary, **{name: getattr(digest, name) for name in _OF_DIGEST})
 
 
 def bodies_of(fact: Fact) -> tuple[str, ...]:
