@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,15 @@ import pytest
 from sightline.catalog.facts import Model, Prices
 from sightline.dialects.registry import dialect
 from sightline.errors import Code
+from sightline.model.reply import Usage
+from sightline.model.request import Request
 from sightline.settings import CapSettings
 from sightline.store.caps import FolderCounts
 from sightline.store.postgres import open_postgres
 from sightline.store.postgres_caps import PostgresCounts
-from sightline.tokens.caps import CapUse
+from sightline.tokens.caps import CapUse, Claim
+from sightline.tokens.estimate import Estimate, between
+from sightline.tokens.estimator import Estimator
 from tests.holding import held, let_go, promptly
 from tests.postgres_server import database
 from tests.relay_stage import DIALECTS, Stage, asks, open_stage
@@ -272,6 +278,48 @@ async def test_a_client_that_leaves_while_it_is_reserved_leaves_nothing_reserved
             await asyncio.sleep(0)
         [use] = await uses(stage)
         assert (use.spent, use.reserved) == (0, 0)
+
+
+async def test_a_large_request_is_counted_as_usual_while_small_ones_to_its_model_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one is counted on a thread, and what was learned about requests with tools applies to it."""
+    tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+    large = json.dumps({**json.loads(BODY), "tools": tools, "messages": [{"role": "user", "content": "hi " * 30_000}]})
+    count, begun, may_end = Estimator.estimate_by_rules, threading.Event(), threading.Event()
+
+    def count_slowly(estimator: Estimator, request: Request) -> Estimate:
+        if threading.current_thread() is not threading.main_thread() and not begun.is_set():
+            begun.set()
+            assert may_end.wait(30)
+        return count(estimator, request)
+
+    async def reserved(folder: str, *bodies: bytes) -> int:
+        async with open_stage(tmp_path / folder, caps=tokens(10**9)) as stage:
+            for _ in range(20):
+                stage.memory.learn("acme", "m", between(90, 100, 110), Usage(input_tokens=300), tools=True)
+                stage.memory.learn("acme", "m", between(90, 100, 110), Usage(input_tokens=100), tools=False)
+            stage.upstream.script = [says(reply(asked=1, written=1))]
+            seen: list[int] = []
+            reserve = stage.caps.counts.reserve
+
+            async def look(claims: Sequence[Claim]) -> list[CapUse]:
+                seen.append(max(claim.amount for claim in claims))
+                return await reserve(claims)
+
+            monkeypatch.setattr(stage.caps.counts, "reserve", look)
+            begun.clear()
+            may_end.clear()
+            asking = asyncio.ensure_future(stage.ask(asks("openai-chat", body=large.encode())))
+            assert await asyncio.to_thread(begun.wait, 30)
+            for body in bodies:
+                await stage.ask(asks("openai-chat", body=body))
+            may_end.set()
+            await asking
+            return max(seen)
+
+    monkeypatch.setattr(Estimator, "estimate_by_rules", count_slowly)
+    assert await reserved("beside", BODY) == await reserved("alone")
 
 
 async def test_a_cap_that_cannot_be_counted_lets_nothing_pass(tmp_path: Path) -> None:

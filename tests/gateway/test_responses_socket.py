@@ -283,6 +283,33 @@ def test_a_held_frame_is_edited_and_what_was_shown_is_sent(server: Served, upstr
     assert shown_at_end["hashes"]["sent"] == shown["body_sha256"] == sha256(asked.encode()).hexdigest()
 
 
+def test_a_held_request_whose_socket_has_ended_meanwhile_can_be_steered(tmp_path: Path) -> None:
+    first, second = events("resp_1", "a b"), events("resp_2", "c d")
+    steered = json.dumps({"type": "response.incomplete", "response": {"id": "resp_1", "status": "incomplete"}})
+    steer = '{"type":"response.steer","previous_response_id":"resp_1","input":"shorter"}'
+    is_held = threading.Event()
+
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        if len(upstream.handshakes) == 1:
+            is_held.wait(30)
+        else:
+            script(None, first[0], None, steered, *second, None)(connection, upstream)
+
+    with serving(tmp_path, play) as (server, upstream):
+        person = Person(server)
+        person.put("/api/rules", [HOLD])
+        with client_of(server) as socket:
+            socket.send(json.dumps(ASK))
+            (held,) = person.held()
+            is_held.set()
+            assert upstream.closed.wait(30)
+            assert person.release(held)[0] == 200
+            assert socket.recv(timeout=30) == first[0]
+            socket.send(steer)
+            assert [socket.recv(timeout=30) for _ in range(1 + len(second))] == [steered, *second]
+        assert upstream.frames == [json.dumps(ASK), steer]
+
+
 def test_a_held_frame_that_is_dropped_is_an_error_event(server: Served, upstream: SocketUpstream) -> None:
     person = Person(server)
     person.put("/api/rules", [{**HOLD, "once": True}])

@@ -182,6 +182,21 @@ async def test_reservations_of_an_ended_process_are_freed_after_a_busy_database(
     await other.close()
 
 
+async def test_a_reservation_that_cannot_be_settled_is_freed_when_its_process_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts, other = FolderCounts(tmp_path), FolderCounts(tmp_path)
+    await counts.reserve([Claim(DAY, 60, 100)])
+    with monkeypatch.context() as broken:
+        broken.setattr(caps, "_SETTLE", "UPDATE nothing SET spent = 1")
+        with pytest.raises(Fault, match="caps cannot be counted"):
+            await counts.settle(DAY, 60, 25)
+    assert await other.uses() == [CapUse(DAY, 0, 60)]
+    await counts.close()
+    assert await other.uses() == [CapUse(DAY, 0, 0)]
+    await other.close()
+
+
 async def test_a_lock_that_cannot_be_taken_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_file: int) -> bool:
         raise OSError(37, "No locks available")

@@ -98,6 +98,8 @@ class Caps:
         self._by_name = {cap.name: cap for cap in settings}
         self._prices = prices
         self._counter = RequestCounter(memory)
+        self._counter_on_thread = RequestCounter(memory)
+        """Its own, because an estimator must not be used by two threads at once."""
         self.now = now
         self._measuring = asyncio.Lock()
         self._settling: set[asyncio.Task[None]] = set()
@@ -193,18 +195,18 @@ class Caps:
 
     async def _measure_request(self, exchange: Exchange) -> RequestBound:
         if len(exchange.request.body) <= _LARGE_BODY:
-            return self._measure(exchange)
-        async with self._measuring:  # an estimator must not be used by two threads at once
-            return await asyncio.to_thread(self._measure, exchange)
+            return self._measure(exchange, self._counter)
+        async with self._measuring:
+            return await asyncio.to_thread(self._measure, exchange, self._counter_on_thread)
 
-    def _measure(self, exchange: Exchange) -> RequestBound:
+    def _measure(self, exchange: Exchange, counter: RequestCounter) -> RequestBound:
         asked, choice = exchange.request, exchange.choice
         body = asked.http_body or asked.body
         prices = self._prices(choice.provider_name, choice.model)
         if asked.method:
             return measure_raw_bound(body, choice.facts, prices, has_output=not asked.embeds)
         request = read_body(asked.dialect, body)
-        tokens = 0 if request is None else self._counter.estimate(choice, request).high
+        tokens = 0 if request is None else counter.estimate(choice, request).high
         return measure_bound(request, tokens, choice.facts, prices, body)
 
     # --- after a request has ended ---

@@ -63,9 +63,10 @@ class RequestCounter:
             self.memory.learn_growth(provider, model, content, new, tokens - known[1])
         self.memory.note_count(chain, tokens)
 
-    def calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
-        """The estimator of this model, with everything that was learned for such requests."""
-        estimator, provider, model = self.estimator(choice), choice.provider_name, choice.model
+    def calibrate(self, choice: ModelChoice, request: Request, estimator: Estimator | None = None) -> Estimator:
+        """The estimator of this model, with everything that was learned for such requests. A caller that keeps an
+        estimator passes it, because only the latest few are kept here."""
+        estimator, provider, model = estimator or self.estimator(choice), choice.provider_name, choice.model
         kind = {"tools": bool(request.tools), "media": has_media(request)}
         estimator.calibrate(*self.memory.ratios(provider, model, **kind))
         return estimator

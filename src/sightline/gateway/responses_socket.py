@@ -246,7 +246,7 @@ class ResponsesSocket(SocketEvents):
         open_link = partial(self._link_to, choice, handshake)
         refused: RefusedSocket | Fault | None = None
         try:
-            self._latest = await open_link()
+            await open_link()
         except (RefusedSocket, Fault) as error:
             if _is_no_socket(error):
                 self._without_socket.add(choice.provider_name)
@@ -310,7 +310,7 @@ class ResponsesSocket(SocketEvents):
         if handshake is None:
             return []
         try:
-            link = self._latest = await self._link_to(choice, handshake)
+            link = await self._link_to(choice, handshake)
         except Fault as fault:
             if not _is_no_socket(fault):
                 raise
@@ -322,9 +322,11 @@ class ResponsesSocket(SocketEvents):
         return client_response.headers_for_client(link.headers, relay.secrets)
 
     async def _link_to(self, choice: ModelChoice, handshake: HttpRequest) -> SocketLink:
-        """The socket to a provider: the one that is open, or a new one."""
+        """The socket to a provider: the one that is open, or a new one. Frames that name no model go there from now
+        on."""
         known = self._links.get(choice.provider_name)
         if known is not None and known.socket.is_open:
+            self._latest = known
             return known
         assert self._relay is not None
         seconds = choice.provider.connect_timeout_ms / 1000
@@ -333,7 +335,7 @@ class ResponsesSocket(SocketEvents):
         )
         link = SocketLink(dialled, handshake.url, self._on_unmatched_frame, self._link_closed)
         link.texts = self._texts
-        self._links[choice.provider_name] = link
+        self._links[choice.provider_name] = self._latest = link
         return link
 
     def _on_unmatched_frame(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback

@@ -171,17 +171,20 @@ class FolderCounts:
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         with self._counting() as database:
-            # A reservation that another process has freed in the meantime is no longer reserved.
-            is_held = database.execute(_RELEASE_RESERVATION, (*astuple(key), reserved, self._holder)).rowcount > 0
-        return self._change(_SETTLE, key, reserved if is_held else 0, spent)
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                # A reservation that another process has freed in the meantime is no longer reserved.
+                is_held = database.execute(_RELEASE_RESERVATION, (*astuple(key), reserved, self._holder)).rowcount > 0
+                use = _change(database, _SETTLE, key, reserved if is_held else 0, spent)
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+        return use
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
-        return self._change(_RAISE, key, limit)
-
-    def _change(self, statement: str, key: BucketKey, *values: int) -> CapUse:
         with self._counting() as database:
-            database.execute(_FIRST, astuple(key))
-            return CapUse(key, *database.execute(statement, (*astuple(key), *values)).fetchone())
+            return _change(database, _RAISE, key, limit)
 
     async def uses(self) -> list[CapUse]:
         self._take_back()
@@ -222,3 +225,8 @@ class FolderCounts:
         why = error.strerror if isinstance(error, OSError) else str(error)
         hint = "Make the file writable, or remove it to count all caps from nothing."
         return Fault(Code.CONFIG, f"caps cannot be counted: {self._path}: {why}", hint=hint)
+
+
+def _change(database: sqlite3.Connection, statement: str, key: BucketKey, *values: int) -> CapUse:
+    database.execute(_FIRST, astuple(key))
+    return CapUse(key, *database.execute(statement, (*astuple(key), *values)).fetchone())

@@ -489,6 +489,7 @@ def test_a_reply_that_is_one_text_is_read_at_once_as_by_its_events(changes: dict
         {"content": [{"type": "thinking", "text": "hi"}]},
         {"content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]},
         {"content": [{"type": "text", "text": "hi", "citations": [{"type": "char_location"}]}]},
+        {"content": [{"type": "text", "text": "hi", "citations": ""}]},
         {"content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "there"}]},
     ],
 )

@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sightline.exchange.interception.holds import expand
 from sightline.exchange.interception.viewer import MOST_LOOKS, Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
+from sightline.exchange.request_counter import MOST_ESTIMATORS
 from sightline.model.exchange import Edited
 from sightline.model.reply import Usage
 from sightline.store.sqlite import open_store
@@ -106,6 +108,18 @@ async def test_counts_that_were_learned_change_what_every_section_takes(tmp_path
         later = viewing.now(hold)
         assert later.budget.estimate.tokens > 1.5 * raw.tokens
         assert len(later.since(look)) == len(look.sections)
+
+
+async def test_counts_are_learned_for_a_view_while_other_models_are_estimated(tmp_path: Path) -> None:
+    async with viewed(tmp_path, asks("openai-chat", body=turn("one"))) as (stage, viewing, hold):
+        look = await viewing.view_hold(hold)
+        for number in range(MOST_ESTIMATORS):
+            stage.relay.holds.counter.estimator(replace(hold.choice, model=f"other-{number}"))
+        counted = Usage(input_tokens=2 * look.budget.estimate.tokens)
+        for _ in range(20):
+            stage.memory.learn("acme", "m", look.budget.estimate, counted, tools=False)
+        stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[1].id, text="uno"))
+        assert viewing.now(hold).budget.estimate.tokens > 1.5 * look.budget.estimate.tokens
 
 
 async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
     if type(blocks) is not list or len(blocks) != 1 or type(blocks[0]) is not dict or not blocks[0].keys() <= _TEXT:
         return None
     text, stop_sequence = blocks[0].get("text"), opt_str(document, "stop_sequence", "")
-    if blocks[0].get("type") != "text" or blocks[0].get("citations") or type(text) is not str or not text:
+    if blocks[0].get("type") != "text" or type(text) is not str or not text:
         return None
-    if document.get(STOP_DETAILS) is not None:
+    if blocks[0].get("citations") not in (None, []) or document.get(STOP_DETAILS) is not None:
         return None
     finish, detail = finish_of(str_of(document, "stop_reason", ""), stop_sequence)
     started = read_identity(document, "")

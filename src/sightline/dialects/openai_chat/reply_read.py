@@ -58,6 +58,8 @@ from sightline.wire.pointer import join
 BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
 _PLAIN = frozenset({"index", "message", "logprobs", "finish_reason"})
 _TEXT_FIELDS = frozenset({"role", "content"})
+_LISTS = frozenset({"tool_calls", "annotations"})
+"""The fields of a message that may be an empty list, which says nothing."""
 CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
 MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
 _AUDIO_FORMATS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
@@ -91,15 +93,18 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
     if type(choices) is not list or len(choices) != 1:
         return None
     choice = choices[0]
-    if type(choice) is not dict or not choice.keys() <= _PLAIN or choice.get("logprobs") or choice.get("index") != 0:
+    if type(choice) is not dict or not choice.keys() <= _PLAIN or choice.get("logprobs") is not None:
         return None
-    message, word = choice.get("message"), choice.get("finish_reason")
-    if type(message) is not dict or type(word) is not str or word in FAILURES or not message.keys() <= MESSAGE:
+    index, message, word = choice.get("index"), choice.get("message"), choice.get("finish_reason")
+    if type(index) is not int or index or type(word) is not str or not word or word in FAILURES:
+        return None
+    if type(message) is not dict or not message.keys() <= MESSAGE or message.get("role") != "assistant":
         return None
     text = message.get("content")
-    if type(text) is not str or not text or message.get("role") != "assistant":
+    if type(text) is not str or not text:
         return None
-    if len(message) > 2 and any(value not in (None, []) for key, value in message.items() if key not in _TEXT_FIELDS):
+    others = ((key, value) for key, value in message.items() if key not in _TEXT_FIELDS and value is not None)
+    if len(message) > 2 and any(value != [] or key not in _LISTS for key, value in others):
         return None
     started, usage = read_started(document, ""), document.get("usage")
     finish = read_finish(word, has_calls=False, has_refusal=False)

@@ -176,7 +176,7 @@ class Viewer:
                 begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
                 counted.append(begun)
             estimator.continue_from(counted[0] if counted else None)
-            self.holds.counter.calibrate(choice, request or Request())
+            self.holds.counter.calibrate(choice, request or Request(), estimator)
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return DocumentView(review, calibrate, follows=before is not None)
