@@ -60,7 +60,7 @@ def view(exchange: RecordedExchange, *, has_frames: bool = True) -> JsonObject:
     """One exchange with all its facts; with `has_frames`, also the bytes of its answer."""
     summary, end, received, attempt = exchange.summary, exchange.end, exchange.received, exchange.attempt
     happened = [entry.fact for entry in exchange.facts]
-    _, sha256 = hashes_of(exchange.facts)
+    arrived, sha256 = hashes_of(exchange.facts)
     passed = None if "request" not in exchange.passed else exchange.passed["request"].sha256
     details = shapes.ExchangeDetails(
         losses=exchange.losses,
@@ -80,7 +80,7 @@ def view(exchange: RecordedExchange, *, has_frames: bool = True) -> JsonObject:
     shown: JsonObject = line(summary) | {
         "state": summary_of(summary.id, exchange.facts, lambda _provider, _model: None).state,
         "body_sha256": sha256,
-        "dirty": sha256 != original_sha256(happened),
+        "dirty": sha256 != (original_sha256(happened) or arrived),
         "tokens": _plain(tokens(exchange.usage)),
     }
     return shown | _plain(details)
