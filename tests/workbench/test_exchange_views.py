@@ -11,11 +11,13 @@ from sightline.errors import Fault
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import RAW_HTTP, AttemptStarted, BodyPassed, Received
 from sightline.store.entries import FactEntry
+from sightline.store.summary import find_prices, summary_of
 from sightline.web.bodies import Query
-from sightline.workbench.exchange_views import Showing
+from sightline.workbench.exchange_views import Showing, view
 from tests.desk_stage import DeskStage, desk_stage
 from tests.http_call import call
 from tests.reply_samples import SAYS, streamed
@@ -258,6 +260,17 @@ def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
         with pytest.raises(Fault) as caught:
             asyncio.run(showing.diff("x_1", Query("against=original")))
         assert caught.value.status == 404
+
+
+def test_a_look_at_an_exchange_takes_no_room_in_the_cache_of_prices() -> None:
+    data = chat_body("hi")
+    entries = [*received("x_1", data), *answered("x_1", data, chat_stream("Hello"))]
+    facts = tuple(each for each in entries if isinstance(each, FactEntry))
+    recorded = RecordedExchange(summary_of("x_1", facts, lambda _provider, _model: None), facts, b"", b"")
+    view(recorded)
+    known = find_prices.cache_info().misses
+    view(recorded)
+    assert find_prices.cache_info().misses == known
 
 
 def test_a_body_that_passed_while_it_arrived_has_not_been_changed() -> None:
