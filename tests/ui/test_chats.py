@@ -83,3 +83,18 @@ def test_a_chat_is_forked_renamed_found_and_deleted(talk: ChatDesk, tmp_path: Pa
         chat.keep(tmp_path, "chats-narrow")
         chat.page.get_by_role("complementary", name="Chats").get_by_role("link", name="Main chat").click()
         expect(chat.page.get_by_role("complementary", name="Chats")).to_have_count(0)
+
+
+def test_a_pair_that_the_filter_hides_is_found_in_the_chat_that_is_open(talk: ChatDesk) -> None:
+    for number in (1, 2, 3):
+        talk.answers(f"Answer {number}.")
+        talk.ask(f"Question {number}?")
+    with chatting(talk.server) as chat:
+        chat.apply("'Question 3'")
+        expect(chat.pair("Question 1?")).to_have_count(0)
+        chat.press("Alt+c")
+        listed = chat.page.get_by_role("complementary", name="Chats")
+        listed.get_by_role("searchbox").fill("question 1")
+        expect(listed.get_by_role("link")).to_contain_text("Question 1? Answer 1.")
+        listed.get_by_role("link").click()
+        expect(chat.pair("Question 1?")).to_be_focused()

@@ -133,6 +133,22 @@ def test_an_open_request_is_followed_although_nothing_is_told_of_it(free: PageSt
         free.keep(shown.page, "reply-after-more")
 
 
+def test_a_reply_that_has_ended_is_not_read_again_whenever_others_come(free: PageStage, hidden: list[bool]) -> None:
+    free.free(chat(user("Read once.")), "ended")
+    exchange = free.person.get("/api/exchanges?filter=session:ended")["exchanges"][0]["id"]
+    with free.visit(exchange, "reply") as page:
+        expect(page.get_by_role("tabpanel", name="Reply")).to_contain_text("Hello there.")
+        read: list[str] = []
+        page.on("request", lambda request: read.append(request.url))
+        count_told(page)
+        hidden[0] = True
+        free.free(chat(user("Another.")), "other")
+        tell_more(free)
+        page.wait_for_timeout(2000)
+        assert page.evaluate("window.told") > 0, "the server has left something out"
+        assert [url for url in read if exchange in url] == []
+
+
 def test_a_hold_is_shown_to_end_although_its_end_is_not_told(free: PageStage, hidden: list[bool]) -> None:
     free.person.put("/api/interception", {"mode": "next"})
     exchange, answer = free.client(chat(user("Wait for me.")), "waiting")

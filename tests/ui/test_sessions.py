@@ -1,5 +1,6 @@
 """A session on the page: its turns, what they called, where the cache broke, and the way through its requests."""
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.browser import NARROW
+from tests.desk_stage import JSON
 from tests.page_stage import PageStage
-from tests.upstream import answer
+from tests.upstream import answer, head, pieces
 
 OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
 FILE = "/shop/parser.py"
@@ -128,6 +130,30 @@ def test_cache_breaks_are_counted_once_the_turns_have_been_read(stage: PageStage
         page.unroute("**/api/turns?*")
         page.reload()
         expect(breaks).to_have_text(re.compile(r"Cache breaks\s*1\s*$"))
+
+
+def test_a_turn_of_a_sub_agent_is_read_again_when_it_has_ended(stage: PageStage) -> None:
+    stage.person.put("/api/interception", {"mode": "off"})
+    rules = {"role": "system", "content": "You mend shops. " * 600}
+
+    def body(words: str) -> dict[str, Any]:
+        return {"model": "m", "messages": [rules, {"role": "user", "content": words}], "tools": [TOOL]}
+
+    delegated = reply(calls=(("Task", {"description": "Find callers"}),))
+    stage.desk.upstream.script = [answer(200, delegated, JSON)]
+    stage.desk.ask(body("Mend the shop"), "below@shop").result()
+    go_on, found = asyncio.Event(), reply(calls=(("Bash", {"command": "grep -rn parse"}),))
+    stage.desk.upstream.script = [pieces(go_on, head(200, JSON, framing=str(len(found))) + found)]
+    waiting = stage.desk.ask(body("Find every caller"), "below@shop")
+    with stage.visit() as page:
+        with page.expect_response("**/api/turns?*"):
+            page.goto(f"{stage.desk.server.url}/#/sessions/below@shop")
+        table = page.get_by_role("table")
+        table.get_by_role("button", name="Find every caller").click()
+        expect(table.get_by_role("row", name="Find every caller").last).to_contain_text("sending")
+        stage.desk.upstream._loop.call_soon_threadsafe(go_on.set)
+        waiting.result()
+        expect(table.get_by_text("Bash: grep -rn parse")).to_be_visible()
 
 
 def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageStage) -> None:

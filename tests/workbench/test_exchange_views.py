@@ -11,15 +11,18 @@ from sightline.errors import Fault
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
+from sightline.model.exchange import RAW_HTTP, AttemptStarted, BodyPassed, Received
 from sightline.store.entries import FactEntry
+from sightline.store.summary import find_prices, summary_of
 from sightline.web.bodies import Query
-from sightline.workbench.exchange_views import Showing
+from sightline.workbench.exchange_views import Showing, view
 from tests.desk_stage import DeskStage, desk_stage
 from tests.http_call import call
 from tests.reply_samples import SAYS, streamed
 from tests.server.running import ListStore
-from tests.store.traffic import NOON, answered, chat_body, chat_stream, received
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received
 from tests.upstream import LAST, chunk, head, pieces
 
 SSE = [("Content-Type", "text/event-stream")]
@@ -257,6 +260,27 @@ def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
         with pytest.raises(Fault) as caught:
             asyncio.run(showing.diff("x_1", Query("against=original")))
         assert caught.value.status == 404
+
+
+def test_a_look_at_an_exchange_takes_no_room_in_the_cache_of_prices() -> None:
+    data = chat_body("hi")
+    entries = [*received("x_1", data), *answered("x_1", data, chat_stream("Hello"))]
+    facts = tuple(each for each in entries if isinstance(each, FactEntry))
+    recorded = RecordedExchange(summary_of("x_1", facts, lambda _provider, _model: None), facts, b"", b"")
+    view(recorded)
+    known = find_prices.cache_info().misses
+    view(recorded)
+    assert find_prices.cache_info().misses == known
+
+
+def test_a_body_that_passed_while_it_arrived_has_not_been_changed() -> None:
+    digest = sha256(b"file").hexdigest()
+    passed = BodyPassed("request", digest, size=4, kept=4, kept_sha256=digest)
+    facts = [Received(RAW_HTTP, "", "", path="/v1/files", method="POST"), AttemptStarted(1, "acme", ""), passed]
+    store = ListStore()
+    store.record(noted("x_1", facts))
+    view = asyncio.run(over(store).view("x_1"))
+    assert (view["body_sha256"], view["dirty"], view["hashes"]["received"]) == (digest, False, digest)
 
 
 def test_the_api_is_never_kept(stage: DeskStage) -> None:

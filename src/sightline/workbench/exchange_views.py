@@ -60,7 +60,7 @@ def view(exchange: RecordedExchange, *, has_frames: bool = True) -> JsonObject:
     """One exchange with all its facts; with `has_frames`, also the bytes of its answer."""
     summary, end, received, attempt = exchange.summary, exchange.end, exchange.received, exchange.attempt
     happened = [entry.fact for entry in exchange.facts]
-    _, sha256 = hashes_of(exchange.facts)
+    arrived, sha256 = hashes_of(exchange.facts)
     passed = None if "request" not in exchange.passed else exchange.passed["request"].sha256
     details = shapes.ExchangeDetails(
         losses=exchange.losses,
@@ -78,12 +78,17 @@ def view(exchange: RecordedExchange, *, has_frames: bool = True) -> JsonObject:
         raw=_raw_shown(exchange) if exchange.is_raw else None,
     )
     shown: JsonObject = line(summary) | {
-        "state": summary_of(summary.id, exchange.facts, lambda _provider, _model: None).state,
+        "state": summary_of(summary.id, exchange.facts, _no_prices).state,
         "body_sha256": sha256,
-        "dirty": sha256 != original_sha256(happened),
+        "dirty": sha256 != (original_sha256(happened) or arrived),
         "tokens": _plain(tokens(exchange.usage)),
     }
     return shown | _plain(details)
+
+
+def _no_prices(_provider: str, _model: str) -> None:
+    """A price list without prices, for a summary of which only the state is read. It is one function for all summaries,
+    because found prices are cached by their list."""
 
 
 def _raw_shown(exchange: RecordedExchange) -> shapes.RawShown:

@@ -178,6 +178,11 @@ async def test_an_answer_counts_once() -> None:
     with pytest.raises(Fault, match="no limit"):
         questions.confirm_with("r_1", goes_on=True)
     assert await task is False
+    interrupted = await begun(questions.mid_flight("r_1", CALLS))
+    questions.tell("r_1", {"1.1": "again", "1.2": "skip"})
+    with pytest.raises(Fault, match="no interrupted call"):
+        questions.tell("r_1", {"1.1": "again", "1.2": "again"})
+    assert await interrupted == {"1.1": "again", "1.2": "skip"}
 
 
 async def test_interrupted_calls_can_be_decided_before_or_after_the_question() -> None:

@@ -2,6 +2,7 @@ import asyncio
 import base64
 import contextvars
 import datetime
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -174,7 +175,7 @@ def test_a_function_that_returns_an_awaitable_is_awaited() -> None:
     assert words_of(use("later", later, n=1)) == "done"
 
 
-@pytest.mark.parametrize("kind", [SystemExit, StopIteration, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", [SystemExit, StopIteration, KeyboardInterrupt, asyncio.CancelledError])
 def test_no_exception_gets_out(kind: type[BaseException]) -> None:
     def leave() -> None:
         raise kind("enough")
@@ -182,6 +183,43 @@ def test_no_exception_gets_out(kind: type[BaseException]) -> None:
     outcome = use("leave", leave)
     assert outcome.is_error
     assert f"{kind.__name__}: enough" in words_of(outcome)
+
+
+def test_work_of_a_function_that_was_cancelled_does_not_cancel_the_caller() -> None:
+    def in_a_pool() -> None:
+        work = Future[None]()
+        work.cancel()
+        work.result()
+
+    async def in_a_task() -> None:
+        work = asyncio.get_running_loop().create_task(asyncio.sleep(0))
+        work.cancel()
+        await work
+
+    for function in (in_a_pool, in_a_task):
+        outcome = use(function.__name__, function)
+        assert outcome.is_error
+        assert "CancelledError" in words_of(outcome)
+    assert "in in_a_pool" in words_of(use("in_a_pool", in_a_pool))
+
+
+async def test_a_cancelled_caller_cancels_the_function() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    call = RunnableCall(key="1.1", id="a", name="wait", arguments={})
+    calling = asyncio.get_running_loop().create_task(Callables((wait,)).use(call, lambda words: None))
+    await begun.wait()
+    calling.cancel()
+    await asyncio.wait({calling})
+    assert calling.cancelled()
+    assert ended.is_set()
 
 
 def test_a_timeout_of_the_tool_s_own_is_no_timeout_of_ours() -> None:

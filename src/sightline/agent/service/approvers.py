@@ -161,7 +161,7 @@ class Questions:
     def tell(self, run: str, answers: Mapping[str, Interrupted]) -> None:
         """Decide about interrupted calls: now, or when the run is resumed."""
         if run in self._open and self._open[run].kind == "interrupted":
-            self._add(run, "interrupted", answers, "")
+            self._add(run, "interrupted", answers, "no interrupted call of this run waits for a decision")
         else:
             self._early_answers.pop(run, None)
             if answers:

@@ -268,30 +268,45 @@ class Callables:
 
 
 async def call_function(function: Callable[[], object]) -> object:
-    """Call a function, async or not. If it is not async it runs in a thread, without blocking the event loop."""
+    """Call a function, async or not. If it is not async it runs in a thread, without blocking the event loop. Any
+    exception of its own is raised as an `Exception`, even a `CancelledError`: what it awaited was cancelled, and not
+    the caller."""
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
     target = function.func if isinstance(function, partial) else function
-    if inspect.iscoroutinefunction(target):
-        return await function()  # type: ignore[misc]
-    value = await _in_thread(function)
-    return await value if inspect.isawaitable(value) else value
+    try:
+        if inspect.iscoroutinefunction(target):
+            return await function()  # type: ignore[misc]
+        value = await _in_thread(function)
+        return await value if inspect.isawaitable(value) else value
+    except asyncio.CancelledError as error:
+        if task.cancelling() > before:
+            raise
+        raise RuntimeError(f"CancelledError: {error}") from error
 
 
 async def _in_thread(function: Callable[[], object]) -> object:
     """Like asyncio.to_thread, in a daemon thread: the program's exit does not wait for it."""
-    result: Future[object] = Future()
+    result: Future[tuple[object, BaseException | None]] = Future()
     result.set_running_or_notify_cancel()  # the thread cannot be stopped, even if its result is not wanted any more
     context = contextvars.copy_context()
 
     def work() -> None:
         try:
-            result.set_result(context.run(function))
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised where it is awaited
+            result.set_result((context.run(function), None))
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
             # Raised as they are, the others would end the program, or the task that awaits.
             is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            result.set_exception(error if is_plain else RuntimeError(f"{type(error).__name__}: {error}"))
+            result.set_result((None, error if is_plain else RuntimeError(f"{type(error).__name__}: {error}")))
 
     Thread(target=work, name="tool", daemon=True).start()
-    return await asyncio.wrap_future(result)
+    # An exception of the future itself would not stay what it is: asyncio turns the `CancelledError` of
+    # `concurrent.futures`, which is an ordinary exception, into its own, which cancels the task.
+    value, problem = await asyncio.wrap_future(result)
+    if problem is not None:
+        raise problem
+    return value
 
 
 def _file(function: Callable[..., object]) -> str:

@@ -29,6 +29,7 @@ import {
   searchChats,
   startChats,
 } from "./chats.js";
+import { view } from "./feed.js";
 import { goToPair, toInput } from "./modes.js";
 
 /** @import { ChatBrief, ForgetResult } from "../../api-types.d.ts" */
@@ -131,7 +132,8 @@ function ChatRow({ brief }) {
     closeIfAbove();
     if (!brief.found_in) return;
     pendingPair = { id: brief.id, pair: brief.found_in };
-    goToFound();
+    // A filter may hide the pair. The link removes the filter, and the page calls `goToFound` when that is done.
+    if (!view.value?.filter) goToFound();
   };
   return html`<li class=${brief.id === chat.value ? "is-open" : ""}>
     <a href=${href} aria-current=${brief.id === chat.value ? "true" : null} title=${brief.title} onClick=${open}>

@@ -11,7 +11,7 @@ import { FaultNote } from "../../kit/notices.js";
 import { followTogether, useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { isHeld } from "./core/exchange.js";
+import { isHeld, isOver } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
 /**
@@ -26,21 +26,29 @@ import { isHeld } from "./core/exchange.js";
 /** What arrives within so many milliseconds is asked for together. */
 const TOGETHER = 300;
 
-/** Follows what arrives of an exchange. @param {string} id */
-export const followExchange = (id) =>
-  followTogether(
-    (changed) =>
-      stopAll(
-        onFact((fact) => fact.exchange === id && changed()),
-        onAnnounced("more", changed),
-      ),
-    TOGETHER,
-  );
+/**
+ * Follows what arrives of an exchange. Once `isOver`, nothing more does, and facts that were left out are of others.
+ * @param {string} id
+ * @param {() => boolean} [isOver]
+ */
+export const followExchange = (id, isOver = () => false) =>
+  followTogether((changed) => {
+    let isWhole = isOver(); // what is read from now on has the end
+    return stopAll(
+      onFact((fact) => fact.exchange === id && changed()),
+      onAnnounced("more", () => {
+        if (isWhole) return;
+        isWhole = isOver();
+        changed();
+      }),
+    );
+  }, TOGETHER);
 
 /** @param {{ desk: Desk }} props */
 export function Reply({ desk }) {
   const view = desk.view.value;
-  const { value: answer, trouble } = useResource(`${desk.path}/reply`, followExchange(desk.id));
+  const follow = followExchange(desk.id, () => isOver(desk.view.peek()));
+  const { value: answer, trouble } = useResource(`${desk.path}/reply`, follow);
   const folded = /** @type {Folded | null | undefined} */ (answer?.reply);
   const [isRaw, setRaw] = useState(false);
   const isLive = view?.state === "sending";

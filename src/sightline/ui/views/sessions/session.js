@@ -31,6 +31,7 @@ import {
   AT_ONCE,
   ENDED,
   allIds,
+  allTurns,
   colourOf,
   growth,
   mainTurns,
@@ -80,8 +81,9 @@ function useDetails(session) {
   useEffect(() => {
     if (!session) return undefined;
     const stopping = new AbortController();
-    const wanted = allIds(session.threads).filter((id) => !known.has(id));
-    const running = new Set(mainTurns(session.threads).flatMap((turn) => (ENDED.has(turn.state) ? [] : [turn.id])));
+    const turns = allTurns(session.threads);
+    const wanted = turns.map((turn) => turn.id).filter((id) => !known.has(id));
+    const running = new Set(turns.flatMap((turn) => (ENDED.has(turn.state) ? [] : [turn.id])));
     void (async () => {
       for (let at = 0; at < wanted.length && !stopping.signal.aborted; at += AT_ONCE) {
         const ids = wanted.slice(at, at + AT_ONCE).join(",");
@@ -110,7 +112,7 @@ function SessionPage({ session, details }) {
     setOpened(next);
   };
   const breaks = [...details.values()].filter((each) => each.broken).length;
-  const isRead = mainTurns(session.threads).every((turn) => details.has(turn.id) || !ENDED.has(turn.state));
+  const isRead = allTurns(session.threads).every((turn) => details.has(turn.id) || !ENDED.has(turn.state));
   return html`<main class="session" aria-label="Session">
     ${h(Head, { session, breaks, isRead })}
     <div class="session-body">

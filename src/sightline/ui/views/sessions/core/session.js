@@ -61,12 +61,15 @@ export function mainTurns(threads) {
   return threads.flatMap((thread) => thread.turns);
 }
 
-/** The ids of every turn, those of the conversations first. @param {readonly SessionThread[]} threads */
-export function allIds(threads) {
+/** Every turn, those of the conversations first. @param {readonly SessionThread[]} threads @returns {SessionTurn[]} */
+export function allTurns(threads) {
   const own = mainTurns(threads);
-  /** @type {string[]} */
-  const nested = own.flatMap((turn) => allIds(turn.below));
-  return [...own.map((turn) => turn.id), ...nested];
+  return [...own, ...own.flatMap((turn) => allTurns(turn.below))];
+}
+
+/** The ids of every turn, in the same order. @param {readonly SessionThread[]} threads */
+export function allIds(threads) {
+  return allTurns(threads).map((turn) => turn.id);
 }
 
 /** How many tokens one turn takes. @param {SessionTurn} turn */
