@@ -100,6 +100,26 @@ def test_however_requests_are_split_and_pipelined_they_are_the_same(bodies: list
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("at", [1, 10, 30, 45])
+async def test_heads_that_come_in_two_pieces_are_whole_each_time(at: int) -> None:
+    said = request(b"one")
+    expected, _, _ = await taken([said])
+    request_head._KNOWN.clear()
+    for _ in range(2):
+        found, answered, _ = await taken([said[:at], said[at:], said[:at], said[at:], said])
+        assert found == expected * 3
+        assert answered.count(b"HTTP/1.1 200 OK") == len(found)
+
+
+async def test_the_second_piece_of_a_head_is_not_taken_for_a_head() -> None:
+    said = request(b"one")
+    expected, _, _ = await taken([said])
+    request_head._KNOWN.clear()
+    (first,), _, _ = await taken([b"POST /elsewhere HTTP/1.1\r\nX-Line: ", said])
+    assert first[1] == b"/elsewhere"
+    assert (await taken([said]))[0] == expected
+
+
 async def test_thousands_of_requests_may_come_at_once() -> None:
     await taken([request(b"{}")])
     count = 5_000

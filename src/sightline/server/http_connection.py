@@ -135,6 +135,8 @@ class ClientConnection(asyncio.Protocol):
         self._is_within_request = False
         self._reads_head = True
         self._head_bytes = self._latest = self._first_piece = 0
+        """The bytes of a head so far, without those of the read in which it began: those are in `_first_piece`. So 0
+        does not mean that nothing of a head has arrived."""
         self._url = b""
         self._headers: Headers = []
 
@@ -172,7 +174,7 @@ class ClientConnection(asyncio.Protocol):
             if self._missing:
                 data = self._add_missing(data)
                 continue
-            rest = self._begin_known(data) if self._reads_head and not self._head_bytes else None
+            rest = None if self._is_within_request or self._head_bytes else self._begin_known(data)
             if rest is None:
                 self._parse_all(data)
                 break
@@ -182,7 +184,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _parse_all(self, data: bytes) -> None:
         """Parse these bytes with llhttp, and remember the head if they are exactly one request."""
-        is_first = self._reads_head and not self._head_bytes and not self._calls
+        is_first = not (self._is_within_request or self._head_bytes or self._calls)
         self._parse(data)
         if is_first and len(self._calls) == 1 and self._calls[0].has_body and self._calls[0].keeps_alive:
             remember_head(data, self._calls[0].scope)
