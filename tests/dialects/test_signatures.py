@@ -160,9 +160,10 @@ def test_the_signature_of_a_thought_names_its_provider(event: StreamEvent, marke
     ],
 )
 def test_a_provider_gets_its_own_signatures_back(provider: str, signed_by: str | None, expected: str | None) -> None:
-    parts = (Text("a"), Thinking("b", signature="s", signed_by=signed_by))
+    unmarked = Thinking("c", signature="t", signed_by="gemini")
+    parts = (Text("a"), Thinking("b", signature="s", signed_by=signed_by), unmarked)
     told = with_own_signatures(Request("m", (Message("assistant", parts),)), provider).messages[0].parts
-    assert told == (Text("a"), Thinking("b", signature="s", signed_by=expected))
+    assert told == (Text("a"), Thinking("b", signature="s", signed_by=expected), unmarked)
     words = Request("m", (Message("user", (Text("a"),)),))
     assert with_own_signatures(words, provider) is words
 

@@ -177,8 +177,12 @@ def _belongs_to(previous: Message, message: Message) -> bool:
     return message.role == "tool"
 
 
+_ITEMS: frozenset[type[Part]] = frozenset({Thinking, ToolCall, Opaque})
+"""The parts that are items of their own in other dialects."""
+
+
 def _is_item(message: Message) -> bool:
-    return all(isinstance(part, (Thinking, ToolCall, Opaque)) for part in message.parts)
+    return _ITEMS.issuperset(map(type, message.parts))
 
 
 def plain_text(parts: tuple[Part, ...]) -> str:

@@ -34,7 +34,8 @@ class UnreadLosses:
         self._lose(request.at, extras, "option")
         if _may_have_extras(request.messages):
             for message in request.messages:
-                self._lose(message.at, message.extras, "content")
+                if message.extras:
+                    self._lose(message.at, message.extras, "content")
                 self._lose_in_parts(message.parts)
         options = request.options
         tools = [each for tool in request.tools for each in (tool, tool.cache)]
@@ -61,10 +62,11 @@ class UnreadLosses:
 
     def _lose_in_parts(self, parts: tuple[Part, ...]) -> None:
         for part in parts:
-            self._lose(part.at, part.extras, "option" if isinstance(part, CacheBreakpoint) else "content")
-            if isinstance(part, ToolResult):
+            if part.extras:
+                self._lose(part.at, part.extras, "option" if isinstance(part, CacheBreakpoint) else "content")
+            if type(part) is ToolResult:
                 self._lose_in_parts(part.parts)
-            elif isinstance(part, Text):
+            elif type(part) is Text and part.citations:
                 for citation in part.citations:
                     self._lose(citation.at, citation.extras, "content")
 

@@ -92,7 +92,7 @@ def with_own_signatures(request: Request, provider: str) -> Request:
         maker, _, origin = (part.signed_by or "").partition("@")
         return msgspec.structs.replace(part, signed_by=maker) if origin == known or not known else part
 
-    if not [part for part in parts_of(request.messages) if type(part) is Thinking and part.signed_by]:
+    if not [part for part in parts_of(request.messages) if type(part) is Thinking and "@" in (part.signed_by or "")]:
         return request
     messages = change_parts(request.messages, _THINKING, own)
     return msgspec.structs.replace(request, messages=messages)

@@ -6,7 +6,7 @@ cache mark or an item id, and a string becomes a list of one part. The model see
 only in these respects are considered the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from operator import attrgetter
 from typing import Literal, TypeAlias
@@ -192,7 +192,7 @@ class Request(Value, frozen=True, tag=False):
 _PARTS = attrgetter("parts")
 
 
-def parts_of(messages: tuple[Message, ...]) -> list[Part]:
+def parts_of(messages: Iterable[Message]) -> list[Part]:
     """The parts of all messages, in order."""
     return list(chain.from_iterable(map(_PARTS, messages)))
 

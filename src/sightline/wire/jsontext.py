@@ -22,6 +22,9 @@ MOST_LEVELS = 1000
 # limit too, and stop short of it.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * MOST_LEVELS))
 
+_SHORT = 2 * MOST_LEVELS
+"""A text of this length or less cannot be nested too deep, since each level takes two characters."""
+
 MISFIT = (msgspec.ValidationError, UnicodeEncodeError)
 """What `msgspec.convert` raises for a value of another shape. The second is for a lone surrogate in a name."""
 
@@ -42,7 +45,7 @@ def decode(data: bytes | str) -> Json:
         raise _too_deep() from None
     except ValueError:
         value = _decode_with_stdlib(data)
-    if may_be_deep(data):
+    if len(data) > _SHORT and may_be_deep(data):  # spares the many small frames of a stream the call
         _check_levels(value)
     return value
 
@@ -59,8 +62,8 @@ def encode(value: Json) -> bytes:
 
 def may_be_deep(data: bytes | str) -> bool:
     """Whether enough lists and objects begin in the text that they could be nested too deep."""
-    if len(data) <= 2 * MOST_LEVELS:
-        return False  # each level takes two characters
+    if len(data) <= _SHORT:
+        return False
     if isinstance(data, str):
         return data.count("[") + data.count("{") > MOST_LEVELS
     # `replace` searches for what it removes; `count` looks at every byte, which takes several times as long.

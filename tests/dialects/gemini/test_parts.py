@@ -162,6 +162,7 @@ def test_text_and_thoughts_with_their_signatures():
         "a", signature="S", signed_by="gemini", at="/p", extras={"x": 1}
     )
     assert read({"text": "a", "thought": False}) == Text("a", at="/p", extras={"thought": False})
+    assert read({"text": "a", "thoughtSignature": None}) == Text("a", at="/p")
 
 
 def test_foreign_signatures_are_unwrapped():
@@ -182,6 +183,9 @@ def test_calls_in_either_spelling_even_mixed():
     assert read({"function_call": {"name": "f", "args": {}}, "thoughtSignature": "S"}) == ToolCall(
         "", "f", "{}", signature="S", signed_by="gemini", at="/p"
     )
+    assert read({"functionCall": None, "function_call": {"name": "f", "args": {}}}) == ToolCall("", "f", "{}", at="/p")
+    twice: dict[str, Any] = {"functionCall": {"name": "f", "args": {}}, "function_call": {"name": "g", "args": {}}}
+    assert read(twice) == ToolCall("", "f", "{}", at="/p")
     assert read({"functionCall": {"name": "f", "willContinue": True}, "thought": True}) == ToolCall(
         "", "f", "{}", at="/p", extras={"thought": True, "functionCall": {"willContinue": True, "args": None}}
     )

@@ -8,6 +8,7 @@ from sightline.dialects.openai_responses.content import (
     read_annotation,
     read_content,
     read_part,
+    read_reasoning,
     write_annotation,
 )
 from sightline.dialects.openai_responses.names import NAME
@@ -46,6 +47,16 @@ def test_texts_remember_a_spelling_that_is_not_the_usual_one():
     assert read_part({"type": "input_text", "text": "a"}, AT, OUTPUT).extras == {"type": "input_text"}
     assert read_part({"type": "output_text", "text": "a"}, AT, OUTPUT).extras == {"annotations": None}
     assert read_part({"type": "output_text", "text": "a", "annotations": []}, AT).extras == {"type": "output_text"}
+
+
+def test_reasoning_without_words_of_its_own_has_those_of_its_summary():
+    content = [{"type": "reasoning_text", "text": ""}]
+    summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
+    thinking = read_reasoning({"type": "reasoning", "id": "rs_1", "summary": summary, "content": content}, AT)
+    expected = Thinking(
+        "a\n\nb", ("a", "b"), id="rs_1", signed_by="openai-responses", at=AT, extras={"content": content}
+    )
+    assert thinking == expected
 
 
 def test_annotations_become_citations():

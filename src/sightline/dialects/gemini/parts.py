@@ -29,7 +29,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
+from sightline.dialects.gemini.field_names import NAME, both, spelling_of
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import INPUT, arguments_object, as_function_arguments, flat_name
@@ -51,7 +51,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report
-from sightline.model.request import Message
+from sightline.model.request import Message, parts_of
 from sightline.wire.jsontext import encode
 
 Signature = tuple[str | None, str | None, str | None]
@@ -61,10 +61,13 @@ REDACTED = "redacted"
 """Used instead of an id: the signature is a block of reasoning whose text the provider withholds."""
 
 _SIGNED_CALL = "functionCall"
+_SIGNATURE = both("thoughtSignature")
 _NOTHING: Signature = (None, None, None)
 
 
 def read_signature(part: JsonObject, at: str) -> Signature:
+    if part.keys().isdisjoint(_SIGNATURE):
+        return _NOTHING
     text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING
@@ -101,12 +104,17 @@ def sign_calls(contents: list[Json], report: Report) -> None:
 _TEXT = both("text", "thoughtSignature")
 _THOUGHT = _TEXT | {"thought"}
 _CALL = both("functionCall", "thoughtSignature")
+_CALL_MEMBERS = frozenset({"id", "name", "args"})
 _RESPONSE = both("functionResponse")
+_RESPONSE_MEMBERS = frozenset({"id", "name", "response", "parts"})
 _MEDIA = both("inlineData", "fileData")
 _SIGNED_MEDIA = _MEDIA | both("thoughtSignature")
 _BLOB = both("data", "mimeType")
 _FILE = both("fileUri", "mimeType")
-_PART_KINDS = ("inlineData", "fileData", "functionCall", "functionResponse")
+_PART_KINDS = {
+    spelling: name for name in ("inlineData", "fileData", "functionCall", "functionResponse") for spelling in both(name)
+}
+"""The kinds of parts that are not text, by the fields that hold them."""
 
 
 def read_part(value: Json, at: str) -> Part:
@@ -117,16 +125,17 @@ def read_part(value: Json, at: str) -> Part:
         return Text(text, at=at)
     if type(text) is str and part.keys() <= _THOUGHT:
         return _text(part, text, at)
-    kinds = [name for name in _PART_KINDS if either(part, name) is not None]
+    kinds = {_PART_KINDS[key] for key, content in part.items() if key in _PART_KINDS and content is not None}
     if len(kinds) + (text is not None) != 1:
         return Opaque(NAME, part, at=at)
     if text is not None:
         return _text(part, as_str(text, f"{at}/text"), at)
-    if kinds[0] == "functionCall":
+    (kind,) = kinds
+    if kind == "functionCall":
         return _call(part, at)
-    if kinds[0] == "functionResponse":
+    if kind == "functionResponse":
         return _response(part, at)
-    return _media(part, kinds[0], at)
+    return _media(part, kind, at)
 
 
 def _text(part: JsonObject, text: str, at: str) -> Part:
@@ -150,7 +159,7 @@ def _call(part: JsonObject, at: str) -> ToolCall:
     place = f"{at}/{key}"
     call = as_object(part[key], place)
     args = opt_object(call, "args", place)
-    nested = rest(call, frozenset({"id", "name", "args"}))
+    nested = rest(call, _CALL_MEMBERS)
     if args is None:
         nested = {**nested, "args": None}
     signature, signed_by, _ = read_signature(part, at)
@@ -170,7 +179,7 @@ def _response(part: JsonObject, at: str) -> ToolResult:
     place = f"{at}/{key}"
     holder = as_object(part[key], place)
     response = opt_object(holder, "response", place)
-    nested = rest(holder, frozenset({"id", "name", "response", "parts"}))
+    nested = rest(holder, _RESPONSE_MEMBERS)
     parts: list[Part] = []
     is_error: bool | None = None
     if response is None:
@@ -367,8 +376,8 @@ def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
 
 def with_carried_thoughts(messages: list[Message]) -> list[Message]:
     """The messages with the thoughts that calls carry, each once, before the text that led to the call."""
-    parts = [part for message in messages for part in message.parts]
-    if not any(isinstance(part, ToolCall) and part.signed_by == _CARRIED for part in parts):
+    parts = parts_of(messages)
+    if not [part for part in parts if type(part) is ToolCall and part.signed_by == _CARRIED]:
         return messages
     seen = {(part.signed_by, part.signature) for part in parts if isinstance(part, Thinking) and part.signature}
     return [msgspec.structs.replace(message, parts=_unpack(message.parts, seen)) for message in messages]

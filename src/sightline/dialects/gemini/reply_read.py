@@ -188,25 +188,25 @@ class ReplyMachine(Machine):
             events.append(Finished("content_filter", detail=reason, at=f"{at}/{key}"))
 
     def _candidate(self, candidate: Json, position: int, frame: str, events: list[StreamEvent]) -> None:
-        at = f"{frame}/candidates/{position}"
+        # Pointers are built only where one is used: most frames of a stream just add to a text.
         if type(candidate) is not dict:
-            raise wrong(candidate, at, "an object")
+            raise wrong(candidate, f"{frame}/candidates/{position}", "an object")
         index = candidate.get("index")
-        number = position if index is None else whole_number(index)
+        number = position if index is None else index if type(index) is int else whole_number(index)
         if number is None or not 0 <= number < _MOST_CHOICES:
-            raise wrong(index, f"{at}/index", f"a number below {_MOST_CHOICES}")
+            raise wrong(index, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = _Choice(number)
         content = candidate.get("content")
         if content is not None:
-            self._content(content, choice, f"{at}/content", events)
+            self._content(content, choice, frame, position, events)
         if not candidate.keys() <= _QUIET:
-            self._read_candidate_fields(candidate, choice, at, events)
+            self._read_candidate_fields(candidate, choice, f"{frame}/candidates/{position}", events)
 
-    def _content(self, content: Json, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+    def _content(self, content: Json, choice: _Choice, frame: str, position: int, events: list[StreamEvent]) -> None:
         if type(content) is not dict:
-            raise wrong(content, at, "an object")
+            raise wrong(content, f"{frame}/candidates/{position}/content", "an object")
         parts = content.get("parts")
         if type(parts) is list:
             for index, part in enumerate(parts):
@@ -218,11 +218,12 @@ class ReplyMachine(Machine):
                     if len(part) == 2 and choice.grows == "thought" and part.get("thought") is True:
                         events.append(ThinkingReceived(choice.part, text, choice.number))
                         continue
-                self._part(read_part(part, f"{at}/parts/{index}"), choice, events)
+                place = f"{frame}/candidates/{position}/content/parts/{index}"
+                self._part(read_part(part, place), choice, events)
         elif parts is not None:
-            self._part(read_part(parts, f"{at}/parts"), choice, events)
+            self._part(read_part(parts, f"{frame}/candidates/{position}/content/parts"), choice, events)
         if not content.keys() <= _CONTENT:
-            self._unknown(content, _CONTENT, choice.number, at, events)
+            self._unknown(content, _CONTENT, choice.number, f"{frame}/candidates/{position}/content", events)
 
     def _part(self, part: Part, choice: _Choice, events: list[StreamEvent]) -> None:
         match part:

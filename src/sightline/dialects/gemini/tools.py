@@ -176,6 +176,8 @@ def read_computer(tool: JsonObject, at: str) -> OpaqueTool | None:
 
 _DECLARATIONS = both("functionDeclarations")
 _NAMED = frozenset({"name", "description"})
+_WITH_JSON_SCHEMA = _NAMED | both("parametersJsonSchema")
+_WITH_OPENAPI_SCHEMA = _NAMED | {"parameters"}
 _MODES: Mapping[str, ChoiceMode] = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 _WORDS: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 _NUMBERED_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
@@ -199,17 +201,17 @@ def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
 
 def _declaration(value: Json, at: str) -> FunctionTool:
     entry = as_object(value, at)
-    key, known = spelling_of(entry, "parametersJsonSchema"), both("parametersJsonSchema")
+    key, known = spelling_of(entry, "parametersJsonSchema"), _WITH_JSON_SCHEMA
     schema = opt_object(entry, key, at)
     if schema is not None:
         schema = read_schema(schema, "parametersJsonSchema", is_openapi=False)
     else:
-        known = frozenset({"parameters"})
+        known = _WITH_OPENAPI_SCHEMA
         schema = opt_object(entry, "parameters", at)
         if schema is not None:
             schema = read_schema(schema, "parameters", is_openapi=True)
     return FunctionTool(
-        str_of(entry, "name", at), opt_str(entry, "description", at), schema, at=at, extras=rest(entry, _NAMED | known)
+        str_of(entry, "name", at), opt_str(entry, "description", at), schema, at=at, extras=rest(entry, known)
     )
 
 

@@ -26,6 +26,10 @@ _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 """Audio media types whose name is not this dialect's word for the format."""
 
 
+MEDIA: frozenset[type[Part]] = frozenset({Image, Audio, Document})
+"""The types of parts that may be media. A document is none if it is text."""
+
+
 def is_media(part: Part) -> bool:
     """Whether this is something other than text, which only a user message takes."""
     return isinstance(part, (Image, Audio)) or (isinstance(part, Document) and not isinstance(part.source, PlainText))
@@ -78,7 +82,7 @@ class ContentWriter(PartWriter):
 
         `words_only` is for roles that take only text. None if nothing of it can be written.
         """
-        if words_only and not self._same:
+        if words_only and not self._same and not MEDIA.isdisjoint(map(type, parts)):
             parts = tuple(part for part in parts if not self._is_lost_media(part))
         written = self.parts(parts)
         if not written:
@@ -91,7 +95,7 @@ class ContentWriter(PartWriter):
 
     def parts(self, parts: tuple[Part, ...]) -> list[Json]:
         """The parts that can be written."""
-        written = (self._part(part) for part in parts)
+        written = [self._part(part) for part in parts]
         return [document for document in written if document is not None]
 
     def _is_lost_media(self, part: Part) -> bool:

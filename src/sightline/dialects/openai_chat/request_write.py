@@ -8,7 +8,7 @@ from sightline.dialects.conversation import as_turns, with_answers, with_ids, wi
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import thinking_words
-from sightline.dialects.openai_chat.content import ContentWriter, is_media
+from sightline.dialects.openai_chat.content import MEDIA, ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SIGNATURE, SIGNATURE_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.settings import (
     MOST_STOPS,
@@ -134,17 +134,17 @@ class _MessageWriter:
 
     def _write_results(self, message: Message) -> tuple[Part, ...] | None:
         """Write the tool results of a message. Returns its other parts, or None if there are none."""
+        if ToolResult not in map(type, message.parts):
+            return message.parts
         others: list[Part] = []
-        has_results = False
         for part in message.parts:
             if isinstance(part, ToolResult):
-                has_results = True
                 self._write_result(part, message)
                 if any(isinstance(other, Text) for other in others):
                     self._report.lose(part.at, "order of words and results", f"{NAME} holds results first", "content")
             else:
                 others.append(part)
-        if has_results and all(isinstance(part, CacheBreakpoint) for part in others):
+        if all(isinstance(part, CacheBreakpoint) for part in others):
             self._content.parts(tuple(others))
             return None
         return tuple(others)
@@ -258,6 +258,8 @@ class _MessageWriter:
 
     def _without_media(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Tool messages take only text, so their media are sent in a user message after them."""
+        if MEDIA.isdisjoint(map(type, parts)):
+            return parts
         why = "it is in a user message behind the result"
         for part in parts:
             if is_media(part):

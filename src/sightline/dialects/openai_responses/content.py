@@ -4,9 +4,7 @@ A reasoning item is a summary, sometimes the reasoning itself, and the signature
 """
 
 import base64
-from collections.abc import Callable, Mapping
-
-import msgspec
+from collections.abc import Callable, Mapping, Sequence
 
 from sightline.dialects.fields import (
     as_object,
@@ -51,28 +49,30 @@ def read_reasoning(item: JsonObject, at: str) -> Thinking:
     summary = pieces_of(item, "summary", at)
     content = pieces_of(item, "content", at)
     signature, signed_by, bound = read_signature(item, at)  # opencode 1.18 sends items back without their id
-    thinking = Thinking(
-        "\n\n".join(content) or "\n\n".join(summary),
+    text = "\n\n".join(content) or "\n\n".join(summary)
+    body = _write_pieces(text, summary)
+    extras = rest(item, _ITEM)
+    for key in ("summary", "content"):
+        if (pieces := item.get(key)) and pieces != body.get(key):
+            extras = {**extras, key: pieces}
+    if item.get("encrypted_content") == "":  # this is how llama.cpp reports that there is none
+        extras = {**extras, "encrypted_content": ""}
+    return Thinking(
+        text,
         tuple(summary),
         id=None if bound == REDACTED else bound,
         signature=signature,
         signed_by=signed_by or None,
         redacted=bound == REDACTED,
         at=at,
-        extras=rest(item, _ITEM),
+        extras=extras,
     )
-    body = reasoning_pieces(thinking, own=True)
-    unlike = {key: item[key] for key in ("summary", "content") if item.get(key) and item[key] != body.get(key)}
-    if item.get("encrypted_content") == "":  # this is how llama.cpp reports that there is none
-        unlike["encrypted_content"] = ""
-    return msgspec.structs.replace(thinking, extras={**thinking.extras, **unlike}) if unlike else thinking
 
 
 def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
     """The texts of `summary` or `content`."""
-    place = f"{at}/{key}"
     return [
-        opt_str(as_object(piece, f"{place}/{index}"), "text", f"{place}/{index}") or ""
+        opt_str(as_object(piece, place := f"{at}/{key}/{index}"), "text", place) or ""
         for index, piece in enumerate(opt_list(item, key, at))
     ]
 
@@ -100,10 +100,14 @@ def write_signature(signature: str | None, signed_by: str | None, bound: str | N
 def reasoning_pieces(thinking: Thinking, *, own: bool) -> JsonObject:
     """The `summary`, and the `content` if there is more text; foreign reasoning is shown as a summary."""
     summary = thinking.summary if own or thinking.summary else tuple(filter(None, (thinking.text,)))
-    pieces: list[Json] = [{"type": "summary_text", "text": text} for text in summary]
+    return _write_pieces(thinking.text, summary)
+
+
+def _write_pieces(text: str, summary: Sequence[str]) -> JsonObject:
+    pieces: list[Json] = [{"type": "summary_text", "text": piece} for piece in summary]
     document: JsonObject = {"summary": pieces}
-    if thinking.text != "\n\n".join(summary):
-        document["content"] = [{"type": "reasoning_text", "text": thinking.text}]
+    if text != "\n\n".join(summary):
+        document["content"] = [{"type": "reasoning_text", "text": text}]
     return document
 
 
@@ -159,7 +163,7 @@ def read_content(content: Json, at: str, text: str = INPUT) -> tuple[tuple[Part,
     if type(content) is str:
         return (Text(content, at=at),), True
     if type(content) is list:
-        return tuple(read_part(value, f"{at}/{index}", text) for index, value in enumerate(content)), False
+        return tuple([read_part(value, f"{at}/{index}", text) for index, value in enumerate(content)]), False
     raise wrong(content, at, "a string or a list of parts")
 
 
@@ -176,7 +180,15 @@ def read_part(value: Json, at: str, text: str = INPUT) -> Part:
 
 def _read_text(holder: JsonObject, at: str, kind: str, usual: str) -> Text:
     """A text. Its extras record any spelling that differs from what we write; null records an absent field."""
-    extras = rest(holder, _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT)
+    known, text = _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT, holder.get("text")
+    if (
+        kind == usual
+        and holder.keys() == known
+        and type(text) is str
+        and (kind == INPUT or holder["annotations"] == [])
+    ):
+        return Text(text, at=at)  # the case for nearly all of them
+    extras = rest(holder, known)
     if kind != usual:
         extras = {**extras, "type": kind}
     if "logprobs" in extras and extras["logprobs"] in ([], None):

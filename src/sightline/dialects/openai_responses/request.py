@@ -54,7 +54,9 @@ STATE = ("previous_response_id", "conversation", "prompt")
 
 _REQUEST = OPTION_KEYS | {"model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls"}
 _MESSAGE = frozenset({"type", "id", "role", "content"})
-_CALL = frozenset({"type", "id", "call_id", "name", "namespace"})
+_CALL_FIELDS = {
+    kind: frozenset({"type", "id", "call_id", "name", "namespace", words}) for kind, (_, words) in CALLS.items()
+}
 _OUTPUT = frozenset({"type", "id", "call_id", "name", "output"})
 
 
@@ -90,12 +92,19 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
         return []
     if type(value) is not list:
         raise wrong(value, "/input", "a string or a list of items")
-    items = [as_object(item, f"/input/{index}") for index, item in enumerate(value)]
-    # Calls of built-in tools that the client does not run: their results stay opaque.
+    places = [f"/input/{index}" for index in range(len(value))]
+    items = list(map(as_object, value, places))
+    # Only a request with calls of built-in tools needs another pass over its items.
+    kinds = {kind for item in items if type(kind := item.get("type")) is str}
+    hosted = frozenset() if kinds.isdisjoint(BY_CALL) else _find_hosted_calls(items)
+    messages = [_read_item(item, at, tools, hosted) for item, at in zip(items, places, strict=True)]
+    return _with_call_ids(messages) if BY_KIND["local_shell"].output in kinds else messages
+
+
+def _find_hosted_calls(items: list[JsonObject]) -> frozenset[str]:
+    """The ids of calls of built-in tools that the client does not run: their results stay opaque."""
     calls = [item for item in items if str(item.get("type")) in BY_CALL]
-    hosted = frozenset(str(item.get("call_id")) for item in calls if read_call(item, "") is None)
-    messages = [_read_item(item, f"/input/{index}", tools, hosted) for index, item in enumerate(items)]
-    return _with_call_ids(messages)
+    return frozenset(str(item.get("call_id")) for item in calls if read_call(item, "") is None)
 
 
 def _with_call_ids(messages: list[Message]) -> list[Message]:
@@ -130,14 +139,14 @@ def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[s
         return Message("assistant", (_read_call(item, kind, at),), at=at)
     if kind in OUTPUTS:
         return Message("tool", (_read_output(item, kind, at),), at=at)
+    if kind == "reasoning":
+        return Message("assistant", (read_reasoning(item, at),), at=at)
     if kind in BY_CALL and (call := read_call(item, at)) is not None:
         return Message("assistant", (call,), at=at)
     if kind in BY_OUTPUT and str(item.get("call_id")) not in hosted and (result := read_output(item, at)) is not None:
         if kind == "tool_search_output":
             tools.extend(read_tools(item.get("tools"), f"{at}/tools"))
         return Message("tool", (result,), at=at)
-    if kind == "reasoning":
-        return Message("assistant", (read_reasoning(item, at),), at=at)
     if kind == "additional_tools":
         # Codex 0.166 sends gpt-6 no `tools`: they are in the first item, in a namespace (observed 2026-11).
         tools.extend(read_tools(item.get("tools"), f"{at}/tools"))
@@ -156,7 +165,7 @@ def _read_call(item: JsonObject, kind: str, at: str) -> ToolCall:
         namespace=opt_str(item, "namespace", at),
         item=opt_str(item, "id", at),
         at=at,
-        extras=rest(item, _CALL | {words}),
+        extras=rest(item, _CALL_FIELDS[kind]),
     )
 
 
