@@ -210,19 +210,23 @@ async def test_an_error_keeps_its_status_and_its_words(
 
 
 @pair
-async def test_no_connection_and_no_answer(tmp_path: Path, client: str, provider: str) -> None:
-    async with open_stage(
-        tmp_path, provider, first_byte_timeout_ms=30, request_max_retries=0, stream_max_retries=0
-    ) as stage:
+async def test_a_connection_that_closes_without_an_answer(tmp_path: Path, client: str, provider: str) -> None:
+    async with open_stage(tmp_path, provider, request_max_retries=0, stream_max_retries=0) as stage:
         stage.upstream.script = [cut(how="eof")]
         got = await stage.ask(asks(client, stream=True))
         assert got.status == 502
         assert is_error_of(client, got.status, got.body)
         assert failure(stage).code == Code.NETWORK
+
+
+@pair
+async def test_no_answer_in_time(tmp_path: Path, client: str, provider: str) -> None:
+    async with open_stage(tmp_path, provider, first_byte_timeout_ms=30, request_max_retries=0) as stage:
         stage.upstream.script = [stall()]
         got = await stage.ask(asks(client))
         assert got.status == 504
-        assert failure(stage, "x_2").code == Code.TIMEOUT_IDLE
+        assert is_error_of(client, got.status, got.body)
+        assert failure(stage).code == Code.TIMEOUT_IDLE
 
 
 @pair

@@ -62,8 +62,6 @@ def encode(value: Json) -> bytes:
 
 def may_be_deep(data: bytes | str) -> bool:
     """Whether enough lists and objects begin in the text that they could be nested too deep."""
-    if len(data) <= _SHORT:
-        return False
     if isinstance(data, str):
         return data.count("[") + data.count("{") > MOST_LEVELS
     # `replace` searches for what it removes; `count` looks at every byte, which takes several times as long.
