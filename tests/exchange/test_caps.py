@@ -251,6 +251,20 @@ async def test_a_body_that_is_no_request_counts_by_its_bytes(tmp_path: Path) -> 
         assert "can take up to 102,004 tokens" in got.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("limit", [-1, -(10**6), 2**63])
+@pytest.mark.parametrize("cap", [{"tokens": 10_000}, {"dollars": 0.01, "unpriced": "pass"}])
+async def test_a_request_whose_reply_may_be_of_any_length_is_refused(
+    cap: dict[str, Any], limit: int, tmp_path: Path
+) -> None:
+    body = BODY.replace(b'"max_tokens": 90', b'"max_tokens": %d' % limit)
+    async with open_stage(tmp_path, caps=(CapSettings(name="daily", **cap),), models=PRICED) as stage:
+        got = await stage.ask(asks("openai-chat", body=body))
+        assert got.status == 400
+        assert "the cap daily (" in got.json()["error"]["message"]
+        assert not stage.upstream.seen
+        assert [(use.spent, use.reserved) for use in await uses(stage)] == [(0, 0)]
+
+
 async def test_counting_tokens_is_not_capped(tmp_path: Path) -> None:
     async with open_stage(tmp_path, "anthropic", caps=tokens(1)) as stage:
         stage.upstream.script = [says({"input_tokens": 7})]

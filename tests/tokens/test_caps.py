@@ -73,6 +73,20 @@ def test_a_bound_without_a_longest_reply_takes_that_of_the_model_or_a_large_one(
     assert measure_bound(asked(), 10, NOTHING_KNOWN, None, b"") == RequestBound(10, 32_000, None)
 
 
+def test_a_negative_limit_is_none_as_local_servers_read_it() -> None:
+    for limit in (-1, -(10**6)):
+        assert measure_bound(asked(max_tokens=limit), 10, Facts(max_output=500), None, b"").output_tokens == 500
+        assert measure_bound(asked(max_tokens=limit), 10, NOTHING_KNOWN, PRICES, b"").output_tokens == 32_000
+
+
+@pytest.mark.parametrize("options", [{"max_tokens": 10**13}, {"max_tokens": 10**30}, {"max_tokens": 9, "n": 2**63}])
+def test_an_absurd_limit_still_has_a_cost_and_fits_into_a_database(options: dict[str, int]) -> None:
+    bound = measure_bound(asked(**options), 10, NOTHING_KNOWN, PRICES, b"")
+    assert bound.output_tokens == 10**12
+    assert bound.billionths is not None
+    assert BILLION < bound.billionths < 2**63
+
+
 def test_a_body_that_cannot_be_read_counts_as_many_tokens_as_bytes() -> None:
     assert measure_bound(None, 0, Facts(max_output=5), Prices(input=1.0, output=1.0), b"12345") == RequestBound(
         5, 5, 10_000

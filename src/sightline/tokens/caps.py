@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts, Prices
-from sightline.model.reply import Usage, possible
+from sightline.model.reply import MOST_TOKENS, Usage, possible
 from sightline.model.request import Request
 from sightline.settings import CapSettings
 from sightline.tokens.cost import cost_of
@@ -106,19 +106,20 @@ def measure_bound(
     if request is None:
         tokens = len(body)
     longest = None if request is None else request.options.max_tokens
-    if longest is None:
+    if longest is None or longest < 0:  # llama.cpp and LM Studio read -1 as no limit
         longest = facts.max_output or _LONGEST_REPLY
     replies = 1 if request is None else max(1, request.options.n or 1)
+    written = min(longest * replies, MOST_TOKENS)  # more has no cost, and databases have no larger integers
     # Tokens that are written to a cache cost more than others, most of all those that are cached for an hour.
     an_hour = tokens if b'"1h"' in body else 0
     usage = Usage(
         input_tokens=max(1, tokens),
-        output_tokens=longest * replies,
+        output_tokens=written,
         cache_write_tokens=tokens if prices is not None and (prices.cache_write or an_hour) else 0,
         cache_write_1h_tokens=an_hour,
     )
     cost = cost_of(usage, prices)
-    return RequestBound(tokens, longest * replies, None if cost is None else ceil(cost.dollars * BILLION))
+    return RequestBound(tokens, written, None if cost is None else ceil(cost.dollars * BILLION))
 
 
 def measure_raw_bound(body: bytes, facts: Facts, prices: Prices | None, *, has_output: bool) -> RequestBound:
