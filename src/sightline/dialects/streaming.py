@@ -415,15 +415,15 @@ _NEXT = re.compile(rb"\n\n(?:event: [a-z_.]+\n)?data: ")
 _BARE = b"data: "
 _DONE = b"\n\ndata: [DONE]"
 _TEXT = re.compile(rb'"(?:content|text|thinking|partial_json|arguments)":"([^"\\]*(?:\\.[^"\\]*)*)"')
+_IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+')
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD]")
 _LEAST_JOINED = 1024
 """Decoding a shorter stream is faster than joining its texts."""
 
 
 def join_texts(data: bytes) -> bytes:
-    """Join the frames that differ only in their text into one frame with all of the text. If the frame after them
-    begins like them, its text and its end are included. Most frames of a stream differ in nothing else, and a typed
-    decoder takes several times as long for each of them as this does.
+    """Join the frames that differ only in their text into one frame with all of it. Most frames of a stream differ
+    in nothing else, and a typed decoder takes several times as long for each of them as this does.
 
     The frame in the middle shows what they have in common. The bytes between two texts contain a line break, so they
     cannot be part of a text.
@@ -431,19 +431,35 @@ def join_texts(data: bytes) -> bytes:
     begin = data.rfind(b"\n\n", 0, len(data) // 2) + 2
     end = data.find(b"\n\n", begin)
     text = _TEXT.search(data, begin, end) if len(data) >= _LEAST_JOINED and 1 < begin < end else None
-    if text is None:
-        return data
+    if text is None or _TEXT.search(data, text.end(), end) is not None:
+        return data  # of two texts, the second would be in the joined frame once, however often it was repeated
     before, after = data[begin : text.start(1)], data[text.end(1) : end + 2]
     if b"\\" in data and (_SURROGATE_ESCAPE.search(data) is not None or b"\\" + after in data):
         return data  # half a character, or half an escape, at the end of a text must not become a whole one
     # `replace` would scan a long text again for each occurrence.
     first, *others, last = data.split(after)
-    cut = len(before)
+    if others and not _ends_in_text(first, before):
+        first += after + others.pop(0)
+    grows, cut = _ends_in_text(first, before), len(before)
     texts = list(map(itemgetter(slice(cut, None)), others))
-    alike = (after + before).join([b"", *texts])
-    if len(first) + len(alike) + len(after) + len(last) != len(data) or not data.startswith(alike, len(first)):
-        texts = [each[cut:] if each.startswith(before) else after + each for each in others]  # takes twice as long
-    return b"".join([first, *texts, last[cut:] if last.startswith(before) else after + last])
+    alike, joined = (after + before).join([b"", *texts]), b"".join(texts)
+    is_alike = len(first) + len(alike) + len(after) + len(last) == len(data) and data.startswith(alike, len(first))
+    if not (grows and is_alike and (joined.find(b'"') < 0 or _IN_STRING.fullmatch(joined))):
+        texts, previous = [], first  # takes twice as long
+        for each in others:
+            is_text = each.startswith(before) and (each.find(b'"', cut) < 0 or bool(_IN_STRING.fullmatch(each, cut)))
+            grows = is_text and (grows or _ends_in_text(previous, before))
+            texts.append(each[cut:] if grows else after + each)
+            previous, grows = each, is_text
+        joined = b"".join(texts)
+    return b"".join((first, joined, after, last))
+
+
+def _ends_in_text(data: bytes, before: bytes) -> bool:
+    """Whether the last of these frames begins like this and ends in its text, so that more text can be added. Frames
+    may end alike in other strings: that of the beginning of a thought ends in its signature."""
+    at = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+    return data.startswith(before, at) and _IN_STRING.fullmatch(data, at + len(before)) is not None
 
 
 def read_frames(data: bytes) -> tuple[bytes, int, bool] | None:

@@ -68,6 +68,15 @@ def test_the_words_of_a_stream_are_those_of_its_blocks() -> None:
     assert PLAIN_TEXTS.reply(stream(START, *events, *FINISH)) == "hm\nSo be it.\nlook\n{}"
 
 
+def test_the_thoughts_of_a_long_stream_without_spaces_are_read() -> None:
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    words = [f"thought {n} " for n in range(40)]
+    grown = [{"type": "thinking_delta", "thinking": word} for word in words]
+    events = [*block(0, thought, *grown), *block(1, TEXT, {"type": "text_delta", "text": "be it."})]
+    reply = stream(START, *events, *FINISH).replace(b'": ', b'":').replace(b', "', b',"')
+    assert PLAIN_TEXTS.reply(reply) == f"{''.join(words)}\nSo be it."
+
+
 @pytest.mark.parametrize(
     "reply",
     [
