@@ -17,7 +17,9 @@ from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, unreadable
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from sightline.store.entries import raw_reply
+from sightline.transport.http.connection import HttpConnection
 from tests.contract.test_law_4_stream_is_whole import read_stream
+from tests.holding import promptly
 from tests.relay_stage import Stage, asks, open_stage
 from tests.reply_samples import streamed, whole
 from tests.upstream import LAST, chunk, cut, head, pieces, stall, streams
@@ -38,6 +40,27 @@ async def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> Non
         assert b"that is enough" in pieces[-1]
         assert stage.kinds()[-1] == "failed"
         assert asyncio.current_task() is not None
+
+
+async def test_a_client_that_leaves_while_a_broken_stream_is_closed_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing = asyncio.Event()
+
+    async def stay_open(_connection: HttpConnection) -> None:
+        closing.set()
+        await asyncio.Event().wait()
+
+    async with open_stage(tmp_path) as stage:
+        stage.upstream.script = [cut(head(200, SSE), chunk(streamed("openai-chat")[0]), how="eof")]
+        with monkeypatch.context() as patched:
+            patched.setattr(HttpConnection, "wait_until_closed", stay_open)
+            client = asyncio.create_task(stage.ask(asks("openai-chat", stream=True)))
+            await promptly(closing.wait())
+            client.cancel()
+            await asyncio.wait({client})
+        assert stage.kinds()[-1] == "failed"
+        assert not stage.relay._active
 
 
 class Client:

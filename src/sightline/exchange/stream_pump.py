@@ -175,8 +175,10 @@ class StreamPump(ResponseBody):
         self._is_over = True
         release, self._release = self._release, None
         if release is not None:
-            await self._response.close()
-            await release(self._tap.reply, fault)
+            try:
+                await self._response.close()
+            finally:  # the client may leave meanwhile, which cancels this
+                await release(self._tap.reply, fault)
 
 
 def _write_masked(write: Callable[[bytes], None], mask: Callable[[bytes], bytes]) -> Callable[[bytes], None]:
