@@ -336,6 +336,36 @@ async def test_a_large_request_is_counted_as_usual_while_small_ones_to_its_model
     assert await reserved("beside", BODY) == await reserved("alone")
 
 
+async def test_large_requests_are_counted_one_by_one_even_if_a_client_leaves_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The count of a client that has left goes on, since a thread cannot be cancelled."""
+    large = json.dumps({**json.loads(BODY), "messages": [{"role": "user", "content": "hi " * 30_000}]}).encode()
+    count, begun, may_end = Estimator.estimate_by_rules, threading.Event(), threading.Event()
+    steps: list[str] = []
+
+    def count_slowly(estimator: Estimator, request: Request) -> Estimate:
+        steps.append("begins")
+        begun.set()
+        assert may_end.wait(30)
+        steps.append("ends")
+        return count(estimator, request)
+
+    async with open_stage(tmp_path, caps=tokens(10**9)) as stage:
+        stage.upstream.script = [says(reply())]
+        monkeypatch.setattr(Estimator, "estimate_by_rules", count_slowly)
+        leaving = asyncio.ensure_future(stage.ask(asks("openai-chat", body=large)))
+        assert await asyncio.to_thread(begun.wait, 30)
+        leaving.cancel()
+        staying = asyncio.ensure_future(stage.ask(asks("openai-chat", body=large)))
+        for _ in range(5):
+            await asyncio.to_thread(lambda: None)  # a count that has begun by now does so before this
+        may_end.set()
+        assert (await promptly(staying)).status == 200
+        await asyncio.wait({leaving})
+        assert steps[:4] == ["begins", "ends", "begins", "ends"]
+
+
 async def test_a_cap_that_cannot_be_counted_lets_nothing_pass(tmp_path: Path) -> None:
     (tmp_path / "caps.sqlite3").mkdir()
     async with open_stage(tmp_path, caps=tokens(10000)) as stage:

@@ -48,6 +48,7 @@ from sightline.tokens.caps import (
     unit_of,
     usage_so_far,
 )
+from sightline.transport.waiting import run_to_end
 from sightline.wire.secrets import secrets_of
 
 _LOG = logging.getLogger(__name__)
@@ -197,7 +198,8 @@ class Caps:
         if len(exchange.request.body) <= _LARGE_BODY:
             return self._measure(exchange, self._counter)
         async with self._measuring:
-            return await asyncio.to_thread(self._measure, exchange, self._counter_on_thread)
+            # The thread goes on if the client leaves, and the next request must not use its counter until then.
+            return await run_to_end(asyncio.to_thread(self._measure, exchange, self._counter_on_thread))
 
     def _measure(self, exchange: Exchange, counter: RequestCounter) -> RequestBound:
         asked, choice = exchange.request, exchange.choice
