@@ -65,6 +65,17 @@ def test_calls_in_several_items_of_one_turn_may_wait_for_each_other() -> None:
     assert not list(pairing_problems(request, adjacent=True))
 
 
+def test_a_call_is_not_answered_behind_the_next_call_of_the_model() -> None:
+    request = asked(
+        said(call("c1"), call("c2")),
+        Message("tool", (result("c1"),)),
+        said(call("c3")),
+        Message("tool", (result("c2"), result("c3"))),
+    )
+    assert not list(pairing_problems(request, adjacent=False))
+    assert [problem.pointer for problem in pairing_problems(request, adjacent=True)] == ["/c2", "/r-c2"]
+
+
 def test_two_open_calls_may_not_share_an_id() -> None:
     request = asked(said(call("c1"), call("c1")), Message("tool", (result("c1"),)))
     assert "used by two open calls" in next(pairing_problems(request, adjacent=True)).message

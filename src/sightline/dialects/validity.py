@@ -20,14 +20,18 @@ def pairing_problems(request: Request, *, adjacent: bool) -> Iterator[Problem]:
     Otherwise they may come anywhere later.
     """
     waiting: dict[str, ToolCall] = {}
+    has_results = False  # since the last turn
     for message in request.messages:
         for part in message.parts:
-            if isinstance(part, ToolResult) and waiting.pop(part.id, None) is None:
-                yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
+            if isinstance(part, ToolResult):
+                has_results = True
+                if waiting.pop(part.id, None) is None:
+                    yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
         is_turn = not all(_may_wait(message.role, part) for part in message.parts)
+        is_turn = is_turn or (has_results and message.role == "assistant")
         if adjacent and message.role not in SYSTEM_ROLES and is_turn:
             yield from _missing_results(waiting)
-            waiting = {}
+            waiting, has_results = {}, False
         for part in message.parts:
             if isinstance(part, ToolCall):
                 if part.id in waiting:
