@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sightline.editing.deletions import Deletions
-from sightline.editing.document import DocumentReading, list_of, options_of, outline_of, pairs_of, tools_of, type_of
+from sightline.editing.document import DocumentReading, list_of, options_of, pairs_of, tools_of, type_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Restore, Set, SetText
 from sightline.editing.section import (
@@ -218,8 +218,8 @@ def test_a_name_tells_context_and_history() -> None:
     assert kind_of(Message("user", (Text("x"),), "Context-Provider")) == "context"
 
 
-def label(message: Message, *answered: str) -> str:
-    return label_of(message, kind_of(message), 3, answered)
+def label(message: Message, **calls: str) -> str:
+    return label_of(message, kind_of(message), 3, calls)
 
 
 @pytest.mark.parametrize(
@@ -253,14 +253,18 @@ def test_labels_say_what_it_is_and_whom_it_is_about() -> None:
     assert label(Message("user", (Text("x"),))) == "User 3"
     assert label(Message("user", (Text("x"),), "ann")) == "User · ann"
     assert label(Message("assistant", (Text("x"),))) == "Assistant 3"
-    assert label(Message("assistant", (Text("x"), CALL, CALL))) == "Assistant · calls Bash"
+    calls = (ToolCall("c", "Bash", "{}", at="c1"), ToolCall("d", "Bash", "{}", at="c2"))
+    assert (
+        label(Message("assistant", (Text("x"), *calls)), c1="Bash: ls", c2="Bash: ls") == "Assistant · calls Bash: ls"
+    )
     assert label(Message("assistant", (Thinking("x"),))) == "Thinking"
-    assert label(Message("tool", (RESULT,)), "Bash", "", "Bash") == "Result · Bash"
+    results = tuple(ToolResult("c", at=at) for at in ("r1", "r2", "r3", "r4"))
+    assert label(Message("tool", results), r1="Bash", r2="", r3="Bash") == "Result · Bash"
     assert label(Message("tool", (RESULT,))) == "Result"
     assert label(Message("user", (PICTURE, Text("<system-reminder>x")))) == "System reminder"
     assert label(Message("user", (Text("# AGENTS.md instructions"),))) == "AGENTS.md"
-    assert label_of(Message("user", (PICTURE,)), "context", 1, ()) == "Context"
-    assert label_of(Message("user", (Text("x"),)), "context", 1, ()) == "Context"
+    assert label_of(Message("user", (PICTURE,)), "context", 1, {}) == "Context"
+    assert label_of(Message("user", (Text("x"),)), "context", 1, {}) == "Context"
     assert label(Message("assistant", (FOREIGN,))) == "Other · compaction"
     assert label(Message("assistant", (Opaque("x", {"type": 1}),))) == "Other"
     assert label(Message("assistant", (Opaque("x", 1),))) == "Other"
@@ -304,21 +308,24 @@ def test_a_message_without_words_gains_a_text_where_it_has_a_list_for_one() -> N
 
 
 def test_the_text_of_a_section_is_that_of_its_text_parts() -> None:
-    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")], can_gain_text=False) == (
-        "ab",
-        "",
-    )
-    assert text_of([part("text", "a", "sealed"), part("text", "b")], can_gain_text=False) == ("ab", "")
-    assert text_of([part("text", "a", "sealed")], can_gain_text=False) == ("a", "sealed")
+    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")]) == ("ab", "")
+    assert text_of([part("text", "a", "sealed"), part("text", "b")]) == ("ab", "")
+    assert text_of([part("text", "a", "sealed")]) == ("a", "sealed")
 
 
 def test_without_text_parts_it_is_that_of_the_one_call_or_result() -> None:
-    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")], can_gain_text=False) == ("{}", "")
-    assert text_of([part("tool_result", "out", "no words")], can_gain_text=False) == ("out", "no words")
-    text, reason = text_of([part("tool_call", "{}"), part("tool_call", "{}")], can_gain_text=False)
-    assert text == ""
-    assert "one by one" in reason
-    assert text_of([part("image", reason="no")], can_gain_text=True) == ("", "")
+    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")]) == ("{}", "")
+    assert text_of([part("tool_result", "out", "no words")]) == ("out", "no words")
+    assert text_of([part("tool_call", "{}"), part("tool_call", "{}")]) is None
+    assert text_of([part("image", reason="no")]) is None
+
+
+def test_a_section_without_a_text_is_edited_part_by_part_or_gains_one() -> None:
+    calls = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ("t1", "t2")]
+    several, picture = anthropic(said("assistant", calls), said("user", [PNG])).sections[:2]
+    assert (several.text, several.editable) == ("", False)
+    assert "one by one" in several.reason
+    assert (picture.text, picture.editable, picture.reason) == ("", True, "")
 
 
 def test_categories() -> None:
@@ -353,7 +360,7 @@ def test_the_outline_has_items_then_tools_then_options() -> None:
             "system": "s",
         },
     )
-    assert outline_of(reading) == [
+    assert list(reading.outline.items()) == [
         ("/system", ["text:"]),
         ("/messages/0", ["text:/content/0"]),
         ("tools", ["tool:/tools/0"]),
@@ -365,13 +372,13 @@ def test_what_cannot_be_read_is_one_section() -> None:
     reading = DocumentReading.of("anthropic", {"messages": 5})
     assert (reading.request, reading.pairs) == (None, ())
     assert reading.fault is not None
-    assert outline_of(reading) == [("other", [])]
+    assert reading.outline == {"other": []}
     assert tools_of(reading) == ()
     assert options_of(reading) == {}
 
 
 def test_a_bare_list_has_no_options() -> None:
-    assert outline_of(DocumentReading.of("raw", [{"role": 1, "content": "a"}])) == [("/0", ["text:/content"])]
+    assert DocumentReading.of("raw", [{"role": 1, "content": "a"}]).outline == {"/0": ["text:/content"]}
 
 
 def test_tools_that_an_item_brings_are_part_of_that_item() -> None:

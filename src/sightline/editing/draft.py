@@ -1,12 +1,10 @@
 """A draft: a document under edit as a value, its sections, and the history of drafts for undo."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Generic, Literal, Protocol, Self, TypeVar
-
-from msgspec.structs import replace
 
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
@@ -20,7 +18,6 @@ from sightline.editing.document import (
     PartIds,
     WholeDocument,
     list_of,
-    part_key,
     tools_of,
     type_of,
 )
@@ -28,6 +25,7 @@ from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.section import (
     CallReference,
     Kind,
+    PartDetails,
     Section,
     SectionContent,
     SectionPart,
@@ -42,8 +40,8 @@ from sightline.editing.section import (
 from sightline.editing.texts import words_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
-from sightline.model.request import Message, Request
+from sightline.model.parts import CacheBreakpoint, ToolCall
+from sightline.model.request import Message, Request, parts_of
 from sightline.wire.pointer import covers
 
 MOST_STEPS = 200
@@ -178,6 +176,10 @@ class _Sectioning:
         self._reading = whole.reading
         self._names = whole.names
         self._deletions = whole.deletions
+        self._words: dict[str, str] = {}
+        """The words of each call, by the places of the call and of its result."""
+        self._answered: dict[str, list[CallReference]] = defaultdict(list)
+        """The calls that the results of each message answer, by the message's place."""
 
     def make_sections(self, data: bytes) -> tuple[Section, ...]:
         """The sections in the order of the conversation, then the tools and the options."""
@@ -192,7 +194,8 @@ class _Sectioning:
         return tuple(sections)
 
     def _conversation(self, request: Request) -> list[Section]:
-        calls, kinds = self._calls(request), [kind_of(message) for message in request.messages]
+        self._read_calls(request)
+        kinds = [kind_of(message) for message in request.messages]
         # The user's own last message on screen: everything before it is past.
         own = (
             n for n, kind in enumerate(kinds) if kind == "user" and not self._deletions.holds(request.messages[n].at)
@@ -201,71 +204,65 @@ class _Sectioning:
         sections: list[Section] = []
         for number, (message, kind) in enumerate(zip(request.messages, kinds, strict=True)):
             counts[kind] += 1
-            sections.append(self._section(message, kind, counts[kind], calls, is_past=number < last))
+            sections.append(self._section(message, kind, counts[kind], is_past=number < last))
         return sections
 
-    def _calls(self, request: Request) -> Mapping[str, CallReference]:
-        """The call that each result answers, by the result's place."""
-        home = {
-            part.at: self._names.sections[message.at].id
-            for message in request.messages
-            for part in message.parts
-            if isinstance(part, ToolCall)
-        }
-        return {
-            result.at: CallReference(call.id, call.name, call.arguments, home[call.at])
-            for call, result in self._reading.pairs
-            if isinstance(call, ToolCall)
-        }
+    def _read_calls(self, request: Request) -> None:
+        for part in parts_of(request.messages):
+            if isinstance(part, ToolCall):
+                self._words[part.at] = call_words(part.name, part.arguments)
+        sections = self._names.sections
+        for call, result in self._reading.pairs:
+            if isinstance(call, ToolCall):
+                home = sections[nearest_of(call.at, sections)].id
+                self._words[result.at] = self._words[call.at]
+                answered = CallReference(call.id, call.name, call.arguments, home)
+                self._answered[nearest_of(result.at, sections)].append(answered)
 
-    def _section(
-        self, message: Message, kind: Kind, ordinal: int, calls: Mapping[str, CallReference], *, is_past: bool
-    ) -> Section:
+    def _section(self, message: Message, kind: Kind, ordinal: int, *, is_past: bool) -> Section:
         named = self._names.sections[message.at]
-        answers = tuple(calls[part.at] for part in message.parts if isinstance(part, ToolResult) and part.at in calls)
         is_deleted = self._deletions.holds(message.at)
         parts = self._parts(named, message.at)
         # An edit does not replace deleted parts, unless all are deleted.
-        live = [part for part in parts if is_deleted or not part.deleted]
-        text, reason = text_of(
-            live, can_gain_text=can_gain_text(message, Deletions() if is_deleted else self._deletions)
-        )
+        found = text_of([part for part in parts if is_deleted or not part.deleted])
+        if found is None:
+            can_gain = can_gain_text(message, Deletions() if is_deleted else self._deletions)
+            found = "", "" if can_gain else "It has no text of its own: edit its parts one by one."
+        text, reason = found
         return Section(
             id=named.id,
             kind=kind,
             role=message.role,
-            label=label_of(
-                message, kind, ordinal, tuple(call_words(answer.name, answer.arguments) for answer in answers)
-            ),
+            label=label_of(message, kind, ordinal, self._words),
             pointer="" if is_deleted else self._deletions.to_screen(message.at),
             text=text,
             editable=not reason,
             deleted=is_deleted,
             parts=parts,
             category=category_of(message, kind, is_past=is_past),
-            answers=answers,
+            answers=tuple(self._answered.get(message.at, ())),
             reason=reason,
-            has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
+            has_cache_mark=CacheBreakpoint in map(type, message.parts),
         )
 
     def _parts(self, named: PartIds, key: str) -> tuple[SectionPart, ...]:
-        return tuple(self._part(named.parts[part_key(each, key)], each) for each in self._reading.contents[key])
+        contents, keys = self._reading.contents[key], self._reading.outline[key]
+        return tuple([self._part(named.parts[key], each) for key, each in zip(keys, contents, strict=True)])
 
     def _part(self, name: str, content: SectionContent) -> SectionPart:
         is_deleted = self._deletions.holds(content.at)
         words = words_of(content, self._reading.document, self._reading.name)
-        made = SectionPart(
+        details: PartDetails = {"text": words.shown, **details_of(content)}
+        return SectionPart(
             id=name,
             type=type_of(content),
             pointer="" if is_deleted else self._deletions.to_screen(content.at),
-            text=words.shown,
             editable=words.is_editable,
             deleted=is_deleted,
             reason=words.reason,
             is_json=words.is_json,
+            **details,
         )
-        details = details_of(content)
-        return replace(made, **details) if details else made
 
     def _bundle(self, kind: Literal["tools", "options"], label: str, place: str) -> Section:
         """A section of parts that are edited one by one."""
