@@ -80,15 +80,16 @@ def _count_sections(
 ) -> tuple[dict[Category, Estimate], dict[str, Estimate], _Pieces]:
     """The tokens of each category, of each section on screen, and of each section by category. Tools and options are
     counted from the request instead."""
-    places = {message.at: message for message in request.messages}
+    counted = zip(request.messages, estimator.messages(request.messages), strict=True)
+    counts = {message.at: (count, _attachments(message.parts, estimator)) for message, count in counted}
+    unread = estimator.message(_NO_MESSAGE), NOTHING
     sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Estimate](), _Pieces()
     for section in sections:
         if section.deleted:
             continue
         count = NOTHING
         if section.kind not in _UNSPOKEN_SECTIONS:
-            message = places.get(section.pointer, _NO_MESSAGE)
-            count, attached = estimator.message(message), _attachments(message.parts, estimator)
+            count, attached = counts.get(section.pointer, unread)
             spoken = _less(count, attached)
             sums[section.category] = _plus(sums[section.category], spoken)
             sums["attachments"] = _plus(sums["attachments"], attached)
@@ -128,7 +129,7 @@ def _budget(
 def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
     found = NOTHING
     for part in parts:
-        if isinstance(part, Image | Document | Audio):
+        if isinstance(part, (Image, Document, Audio)):
             found += estimator.part(part)
         elif isinstance(part, ToolResult):
             found += _attachments(part.parts, estimator)
@@ -143,6 +144,8 @@ def _scale(piece: Estimate, tokens: int, whole: Estimate, raw: Estimate) -> Esti
 
 
 def _less(whole: Estimate, share: Estimate) -> Estimate:
+    if share is NOTHING:
+        return whole
     tokens = max(0, whole.tokens - share.tokens)
     return Estimate(tokens, min(tokens, max(0, whole.low - share.low)), max(tokens, whole.high - share.high), whole.how)
 

@@ -287,7 +287,7 @@ class Estimator(MessageAndToolCounter):
 
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """Tokens of all tools together."""
-        if self._latest_tools[0] is not tools:
+        if self._latest_tools[0] != tools:
             self._latest_tools = (tools, super().tools(tools))
         return self._latest_tools[1]
 
