@@ -48,6 +48,8 @@ def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
     vanished = {signed.section for signature, places in sent.items() if signature not in here for signed in places}
     for signature, places in here.items():
         homes = sent.get(signature, [])
+        if places == homes:  # as for nearly all of them
+            continue
         sections = {home.section for home in homes}
         is_home = any(signed.section in sections for signed in places)
         for signed in places:
@@ -78,8 +80,8 @@ def _signatures(draft: Draft) -> dict[str, list[_SignedPart]]:
     if draft.request is not None:
         for message in draft.request.messages:
             for part in message.parts:
-                if isinstance(part, Text | Image | Thinking | ToolCall) and part.signature:
-                    found[part.signature].append(_SignedPart(part, draft.section_at(part.at)))
+                if isinstance(part, (Text, Image, Thinking, ToolCall)) and part.signature:
+                    found[part.signature].append(_SignedPart(part, draft.section_at(message.at)))
     return found
 
 
