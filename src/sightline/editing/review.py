@@ -9,7 +9,7 @@ from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
 from sightline.editing.section import Category, Section, Tokens
 from sightline.editing.validity import Validity, check_draft
-from sightline.model.parts import Audio, Document, Image, Part, ToolResult
+from sightline.model.parts import media_of
 from sightline.model.request import Message, Request
 from sightline.tokens.cache_cost import Prefix, alike, money, reuse
 from sightline.tokens.estimate import NOTHING, Estimate, share_out, sum_estimates
@@ -81,7 +81,9 @@ def _count_sections(
     """The tokens of each category, of each section on screen, and of each section by category. Tools and options are
     counted from the request instead."""
     counted = zip(request.messages, estimator.messages(request.messages), strict=True)
-    counts = {message.at: (count, _attachments(message.parts, estimator)) for message, count in counted}
+    counts = {
+        message.at: (count, sum(map(estimator.part, media_of(message.parts)), NOTHING)) for message, count in counted
+    }
     unread = estimator.message(_NO_MESSAGE), NOTHING
     sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Estimate](), _Pieces()
     for section in sections:
@@ -124,16 +126,6 @@ def _budget(
         tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),
         {name: Tokens(each.tokens, each.low, each.high) for name, each in tokens.items()},
     )
-
-
-def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
-    found = NOTHING
-    for part in parts:
-        if isinstance(part, (Image, Document, Audio)):
-            found += estimator.part(part)
-        elif isinstance(part, ToolResult):
-            found += _attachments(part.parts, estimator)
-    return found
 
 
 def _scale(piece: Estimate, tokens: int, whole: Estimate, raw: Estimate) -> Estimate:

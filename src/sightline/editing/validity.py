@@ -21,8 +21,8 @@ from sightline.editing.draft import Draft
 from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, Fix, fixes_for
 from sightline.editing.operations import Edit, Set
 from sightline.model.json import JsonObject
-from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import FunctionTool, Request, of_part
+from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, media_of
+from sightline.model.request import FunctionTool, Request, of_part, parts_of
 from sightline.tokens.estimate import Estimate
 from sightline.wire.pointer import join, resolve
 
@@ -103,11 +103,10 @@ def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
     if facts.tools is False and request.tools:
         yield Problem(request.tools[0].at, "this model is not known to call tools", "warning")
     if facts.input is not None:
-        for message in request.messages:
-            for part in _media(message.parts):
-                modality, words = _MODALITIES[type(part)]
-                if modality not in facts.input:
-                    yield Problem(part.at, f"this model is not known to take {words}", "warning")
+        for part in media_of(parts_of(request.messages)):
+            modality, words = _MODALITIES[type(part)]
+            if modality not in facts.input:
+                yield Problem(part.at, f"this model is not known to take {words}", "warning")
 
 
 def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
@@ -173,14 +172,6 @@ def _schema_faults(schema: JsonObject, *, is_strict: bool) -> Iterator[tuple[str
         yield "require something that is no list of names", True
         return
     yield from ((f"require {name!r}, which is no property", is_strict) for name in required if name not in properties)
-
-
-def _media(parts: tuple[Part, ...]) -> Iterator[Image | Document | Audio]:
-    for part in parts:
-        if isinstance(part, Image | Document | Audio):
-            yield part
-        elif isinstance(part, ToolResult):
-            yield from _media(part.parts)
 
 
 _MOST_TRIES, _MOST_BYTES_TRIED = 50, 4_000_000
