@@ -58,7 +58,7 @@ class EditableText(msgspec.Struct, frozen=True):
     @property
     def is_json(self) -> bool:
         """Whether only JSON can replace the text."""
-        return any(leaf.is_json for leaf in self.leaves)
+        return bool(self.leaves) and self.leaves[0].is_json  # a JSON value is the only leaf
 
 
 def words_of(content: SectionContent, document: Json, dialect_name: str) -> EditableText:

@@ -158,10 +158,10 @@ def _part_problems(parts: Sequence[Part]) -> Iterator[Problem]:
     for part in parts:
         if isinstance(part, (ToolCall, ToolResult)) and not _CALL_ID.fullmatch(part.id):
             yield Problem(part.at, f"the id {part.id!r} must match {_CALL_ID.pattern}")
-        if isinstance(part, ToolResult):
+        if isinstance(part, ToolResult) and not part.bare:
             for inner in part.parts:
                 yield from _part_problems([inner])
-                if isinstance(inner, Text) and not part.bare and not inner.text.strip():
+                if isinstance(inner, Text) and not inner.text.strip():
                     yield Problem(inner.at, "this text is empty")
         elif isinstance(part, Thinking):
             if not part.signature or part.signed_by != NAME:
@@ -194,7 +194,7 @@ def _breakpoints(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, CacheBreakpoint) or (isinstance(part, Opaque) and _is_marked(part.value)):
             yield part.at
-        elif isinstance(part, ToolResult):
+        elif isinstance(part, ToolResult) and not part.bare:
             yield from _breakpoints(part.parts)
 
 
