@@ -218,8 +218,8 @@ def test_a_name_tells_context_and_history() -> None:
     assert kind_of(Message("user", (Text("x"),), "Context-Provider")) == "context"
 
 
-def label(message: Message, **calls: str) -> str:
-    return label_of(message, kind_of(message), 3, calls)
+def label(message: Message, *answered: str) -> str:
+    return label_of(message, kind_of(message), 3, [CallReference("c", name, "", "s1") for name in answered])
 
 
 @pytest.mark.parametrize(
@@ -253,18 +253,14 @@ def test_labels_say_what_it_is_and_whom_it_is_about() -> None:
     assert label(Message("user", (Text("x"),))) == "User 3"
     assert label(Message("user", (Text("x"),), "ann")) == "User · ann"
     assert label(Message("assistant", (Text("x"),))) == "Assistant 3"
-    calls = (ToolCall("c", "Bash", "{}", at="c1"), ToolCall("d", "Bash", "{}", at="c2"))
-    assert (
-        label(Message("assistant", (Text("x"), *calls)), c1="Bash: ls", c2="Bash: ls") == "Assistant · calls Bash: ls"
-    )
+    assert label(Message("assistant", (Text("x"), CALL, CALL))) == "Assistant · calls Bash"
     assert label(Message("assistant", (Thinking("x"),))) == "Thinking"
-    results = tuple(ToolResult("c", at=at) for at in ("r1", "r2", "r3", "r4"))
-    assert label(Message("tool", results), r1="Bash", r2="", r3="Bash") == "Result · Bash"
+    assert label(Message("tool", (RESULT,)), "Bash", "", "Bash") == "Result · Bash"
     assert label(Message("tool", (RESULT,))) == "Result"
     assert label(Message("user", (PICTURE, Text("<system-reminder>x")))) == "System reminder"
     assert label(Message("user", (Text("# AGENTS.md instructions"),))) == "AGENTS.md"
-    assert label_of(Message("user", (PICTURE,)), "context", 1, {}) == "Context"
-    assert label_of(Message("user", (Text("x"),)), "context", 1, {}) == "Context"
+    assert label_of(Message("user", (PICTURE,)), "context", 1, ()) == "Context"
+    assert label_of(Message("user", (Text("x"),)), "context", 1, ()) == "Context"
     assert label(Message("assistant", (FOREIGN,))) == "Other · compaction"
     assert label(Message("assistant", (Opaque("x", {"type": 1}),))) == "Other"
     assert label(Message("assistant", (Opaque("x", 1),))) == "Other"
@@ -326,6 +322,35 @@ def test_a_section_without_a_text_is_edited_part_by_part_or_gains_one() -> None:
     assert (several.text, several.editable) == ("", False)
     assert "one by one" in several.reason
     assert (picture.text, picture.editable, picture.reason) == ("", True, "")
+
+
+def test_a_section_follows_what_is_around_its_message() -> None:
+    start = anthropic(said("user", "a"), *round_of_tools(), said("user", "b"))
+    assert [section.label for section in start.sections[:4]] == [
+        "User 1", "Assistant · calls Bash: ls", "Result · Bash: ls", "User 2",
+    ]  # fmt: skip
+    renamed = start.with_edit(Set(pointer="/messages/1/content/0/input", value={"command": "pwd"}))
+    assert renamed.sections[2].label == "Result · Bash: pwd", "the call that it answers has changed"
+    assert renamed.sections[0] is start.sections[0]
+    alone = start.with_edit(Delete(section="s1"))
+    assert [section.pointer for section in alone.sections[:4]] == ["", "/messages/0", "/messages/1", "/messages/2"]
+    earlier = start.with_edit(Delete(section="s4"))
+    assert (start.sections[0].category, earlier.sections[0].category) == ("history", "user")
+    assert alone.with_edit(Restore(section="s1")).sections == start.sections
+
+
+def test_a_section_shows_values_that_only_python_finds_equal() -> None:
+    start = anthropic(said("user", [{"type": "x", "value": 1, "others": {"a": 1, "b": 2}}]))
+    assert start.sections[0].parts[0].text == '{"type":"x","value":1,"others":{"a":1,"b":2}}'
+    precise = start.with_edit(Set(pointer="/messages/0/content/0/value", value=True))
+    assert precise.sections[0].parts[0].text == '{"type":"x","value":true,"others":{"a":1,"b":2}}'
+    turned = start.with_edit(Set(pointer="/messages/0/content/0/others", value={"b": 2, "a": 1}))
+    assert turned.sections[0].parts[0].text == '{"type":"x","value":1,"others":{"b":2,"a":1}}'
+    output = {"type": "computer_screenshot", "file_id": "f", "scale": 1}
+    built_in = responses({"type": "computer_call_output", "call_id": "b", "output": output})
+    assert built_in.sections[0].text == '{"type":"computer_screenshot","file_id":"f","scale":1}'
+    scaled = built_in.with_edit(Set(pointer="/input/0/output/scale", value=1.0))
+    assert scaled.sections[0].text == '{"type":"computer_screenshot","file_id":"f","scale":1.0}'
 
 
 def test_categories() -> None:

@@ -1,7 +1,7 @@
 """Sections: a request as the user sees it, with the kind, label, category and details of each section."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypedDict, assert_never
 
 import msgspec
@@ -230,15 +230,16 @@ def _one_line(words: str) -> str:
     return line if len(line) <= _MOST_WORDS else f"{line[: _MOST_WORDS - 1]}…"
 
 
-def label_of(message: Message, kind: Kind, ordinal: int, calls: Mapping[str, str]) -> str:
-    """The label of a message: what it is, and what it is about. `ordinal` counts the messages of its kind, `calls` are
-    the words of each call, by the places of the call and of its result."""
+def label_of(message: Message, kind: Kind, ordinal: int, answered: Sequence[CallReference]) -> str:
+    """The label of a message: what it is, and what it is about. `ordinal` counts the messages of its kind, `answered`
+    are the calls that its results answer."""
     title = {"tool_call": "Assistant", "tool_result": "Result"}.get(kind, kind.capitalize())
     if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
         return "System prompt"
-    about = message.name or _about(message, kind, calls)
+    about = message.name or _about(message, kind, answered)
     if kind in ("assistant", "tool_call", "other"):
-        names = dict.fromkeys([calls[part.at] for part in message.parts if isinstance(part, ToolCall)])
+        calls = (part for part in message.parts if isinstance(part, ToolCall))
+        names = dict.fromkeys(call_words(part.name, part.arguments) for part in calls)
         about = f"calls {', '.join(names)}" if names else about
     if kind == "context" and about and not message.name:
         return about
@@ -247,10 +248,9 @@ def label_of(message: Message, kind: Kind, ordinal: int, calls: Mapping[str, str
     return f"{title} {ordinal}" if kind in ("user", "assistant") else title
 
 
-def _about(message: Message, kind: Kind, calls: Mapping[str, str]) -> str:
+def _about(message: Message, kind: Kind, answered: Sequence[CallReference]) -> str:
     if kind == "tool_result":
-        answered = (calls.get(part.at) for part in message.parts if isinstance(part, ToolResult))
-        return ", ".join(dict.fromkeys(filter(None, answered)))
+        return ", ".join(dict.fromkeys(filter(None, (call_words(call.name, call.arguments) for call in answered))))
     if kind == "context":
         return next((_name_of_added(part.text) for part in message.parts if isinstance(part, Text)), "")
     if kind == "other":

@@ -198,7 +198,7 @@ def parts_of(messages: Iterable[Message]) -> list[Part]:
 
 
 def is_same_text(one: Message, other: Message) -> bool:
-    """Whether two messages are equal, and hold no JSON, of which Python finds 1, 1.0 and true equal."""
+    """Whether two messages are equal and hold no JSON: Python finds 1, 1.0 and true equal, and keys in any order."""
     return one == other and not _holds_json(one.parts)
 
 
