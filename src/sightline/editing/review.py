@@ -178,7 +178,7 @@ class Costs:
     def of(self, edited: Request, *, section_at: Callable[[str], str] | None = None) -> EditCost:
         """The cost of sending this request instead of the original. What the original would have broken anyway is not
         attributed to the edit. `section_at` returns the section of a place, as a draft does."""
-        now = Prefix(edited, self._estimator, self._sent)
+        now = Prefix(edited, self._estimator)
         found = reuse(self._before, now, known=min(self._common_prefix, alike(self._sent, now)))
         by_edit = max(0, found.broken_tokens - self._baseline_reuse.broken_tokens)
         return EditCost(
