@@ -176,7 +176,7 @@ def _schema_faults(schema: JsonObject, *, is_strict: bool) -> Iterator[tuple[str
 
 _MOST_TRIES, _MOST_BYTES_TRIED = 50, 4_000_000
 """How many fixes are tried in one review, and for how many bytes of documents. A try makes the edits and checks the
-result, 5 to 8 ms per megabyte, and every keystroke is a review: 20 problems took 200 to 600 ms. Further problems are
+result, 2 to 3 ms per megabyte, and every keystroke is a review: 20 problems took 200 to 600 ms. Further problems are
 shown without fixes until others are gone."""
 
 
