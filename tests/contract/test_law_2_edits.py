@@ -77,6 +77,7 @@ def check_consistent(draft: Draft) -> None:
     assert list(leaves(draft.document)) == list(leaves(document)), "the order of keys is the one in the bytes"
     read = DocumentReading.of(draft.dialect, document)
     assert (draft.request, draft.fault) == (read.request, read.fault)
+    assert draft.sections == Draft(draft.whole, draft.dialect, draft.model).sections
     assert len({section.id for section in draft.sections}) == len(draft.sections)
     for section in draft.sections:
         assert len({part.id for part in section.parts}) == len(section.parts)

@@ -17,10 +17,8 @@ from sightline.editing.deletions import (
     without_entries,
     without_entries_in,
 )
-from sightline.editing.document import SectionIds, WholeDocument, part_key
+from sightline.editing.document import SectionIds, WholeDocument
 from sightline.errors import Fault
-from sightline.model.parts import Text
-from sightline.model.request import CustomTool
 from sightline.wire.jsontext import decode
 
 
@@ -155,7 +153,7 @@ def test_a_refusal_says_what_to_do() -> None:
     assert parent_of("/a/b~1c/0") == "/a/b~1c"
 
 
-OUTLINE = [("/m/0", ["text:/c/0", "image:/c/1"]), ("/m/1", ["text:/c"]), ("options", ["option:/model"])]
+OUTLINE = {"/m/0": ["text:/c/0", "image:/c/1"], "/m/1": ["text:/c"], "options": ["option:/model"]}
 
 
 def ids(names: SectionIds) -> dict[str, str]:
@@ -172,11 +170,11 @@ def test_ids_are_given_in_order() -> None:
 
 
 def test_what_is_new_gets_the_next_one_and_what_is_gone_is_forgotten() -> None:
-    names = SectionIds().complete(OUTLINE).complete([("/m/0", ["text:/c/0", "audio:/c/2"]), ("/m/7", [])])
+    names = SectionIds().complete(OUTLINE).complete({"/m/0": ["text:/c/0", "audio:/c/2"], "/m/7": []})
     assert ids(names) == {"/m/0": "s1", "/m/7": "s4"}
     assert names.sections["/m/0"].parts["audio:/c/2"] == "s1.p3"
-    assert ids(names.complete([("/m/8", [])], is_all=False)) == {"/m/0": "s1", "/m/7": "s4", "/m/8": "s5"}
-    assert names.with_count(9).complete([("/x", [])]).sections["/x"].id == "s10"
+    assert ids(names.complete({"/m/8": []}, is_all=False)) == {"/m/0": "s1", "/m/7": "s4", "/m/8": "s5"}
+    assert names.with_count(9).complete({"/x": []}).sections["/x"].id == "s10"
     assert names.with_count(1).count == 4
 
 
@@ -205,11 +203,6 @@ def test_in_another_document_equal_items_keep_their_ids() -> None:
         "/m/2": "s1",
         "options": "s3",
     }
-
-
-def test_a_part_is_known_by_its_type_and_its_place_in_the_section() -> None:
-    assert part_key(Text("a", at="/m/0/c/0"), "/m/0") == "text:/c/0"
-    assert part_key(CustomTool("f", at="/tools/0"), "tools") == "tool:/tools/0"
 
 
 WHOLE_DATA = b"""{ "model":"m",

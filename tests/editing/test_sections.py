@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sightline.editing.deletions import Deletions
-from sightline.editing.document import DocumentReading, list_of, options_of, outline_of, pairs_of, tools_of, type_of
+from sightline.editing.document import DocumentReading, list_of, options_of, pairs_of, tools_of, type_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Restore, Set, SetText
 from sightline.editing.section import (
@@ -219,7 +219,7 @@ def test_a_name_tells_context_and_history() -> None:
 
 
 def label(message: Message, *answered: str) -> str:
-    return label_of(message, kind_of(message), 3, answered)
+    return label_of(message, kind_of(message), 3, [CallReference("c", name, "", "s1") for name in answered])
 
 
 @pytest.mark.parametrize(
@@ -304,21 +304,53 @@ def test_a_message_without_words_gains_a_text_where_it_has_a_list_for_one() -> N
 
 
 def test_the_text_of_a_section_is_that_of_its_text_parts() -> None:
-    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")], can_gain_text=False) == (
-        "ab",
-        "",
-    )
-    assert text_of([part("text", "a", "sealed"), part("text", "b")], can_gain_text=False) == ("ab", "")
-    assert text_of([part("text", "a", "sealed")], can_gain_text=False) == ("a", "sealed")
+    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")]) == ("ab", "")
+    assert text_of([part("text", "a", "sealed"), part("text", "b")]) == ("ab", "")
+    assert text_of([part("text", "a", "sealed")]) == ("a", "sealed")
 
 
 def test_without_text_parts_it_is_that_of_the_one_call_or_result() -> None:
-    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")], can_gain_text=False) == ("{}", "")
-    assert text_of([part("tool_result", "out", "no words")], can_gain_text=False) == ("out", "no words")
-    text, reason = text_of([part("tool_call", "{}"), part("tool_call", "{}")], can_gain_text=False)
-    assert text == ""
-    assert "one by one" in reason
-    assert text_of([part("image", reason="no")], can_gain_text=True) == ("", "")
+    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")]) == ("{}", "")
+    assert text_of([part("tool_result", "out", "no words")]) == ("out", "no words")
+    assert text_of([part("tool_call", "{}"), part("tool_call", "{}")]) is None
+    assert text_of([part("image", reason="no")]) is None
+
+
+def test_a_section_without_a_text_is_edited_part_by_part_or_gains_one() -> None:
+    calls = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ("t1", "t2")]
+    several, picture = anthropic(said("assistant", calls), said("user", [PNG])).sections[:2]
+    assert (several.text, several.editable) == ("", False)
+    assert "one by one" in several.reason
+    assert (picture.text, picture.editable, picture.reason) == ("", True, "")
+
+
+def test_a_section_follows_what_is_around_its_message() -> None:
+    start = anthropic(said("user", "a"), *round_of_tools(), said("user", "b"))
+    assert [section.label for section in start.sections[:4]] == [
+        "User 1", "Assistant · calls Bash: ls", "Result · Bash: ls", "User 2",
+    ]  # fmt: skip
+    renamed = start.with_edit(Set(pointer="/messages/1/content/0/input", value={"command": "pwd"}))
+    assert renamed.sections[2].label == "Result · Bash: pwd", "the call that it answers has changed"
+    assert renamed.sections[0] is start.sections[0]
+    alone = start.with_edit(Delete(section="s1"))
+    assert [section.pointer for section in alone.sections[:4]] == ["", "/messages/0", "/messages/1", "/messages/2"]
+    earlier = start.with_edit(Delete(section="s4"))
+    assert (start.sections[0].category, earlier.sections[0].category) == ("history", "user")
+    assert alone.with_edit(Restore(section="s1")).sections == start.sections
+
+
+def test_a_section_shows_values_that_only_python_finds_equal() -> None:
+    start = anthropic(said("user", [{"type": "x", "value": 1, "others": {"a": 1, "b": 2}}]))
+    assert start.sections[0].parts[0].text == '{"type":"x","value":1,"others":{"a":1,"b":2}}'
+    precise = start.with_edit(Set(pointer="/messages/0/content/0/value", value=True))
+    assert precise.sections[0].parts[0].text == '{"type":"x","value":true,"others":{"a":1,"b":2}}'
+    turned = start.with_edit(Set(pointer="/messages/0/content/0/others", value={"b": 2, "a": 1}))
+    assert turned.sections[0].parts[0].text == '{"type":"x","value":1,"others":{"b":2,"a":1}}'
+    output = {"type": "computer_screenshot", "file_id": "f", "scale": 1}
+    built_in = responses({"type": "computer_call_output", "call_id": "b", "output": output})
+    assert built_in.sections[0].text == '{"type":"computer_screenshot","file_id":"f","scale":1}'
+    scaled = built_in.with_edit(Set(pointer="/input/0/output/scale", value=1.0))
+    assert scaled.sections[0].text == '{"type":"computer_screenshot","file_id":"f","scale":1.0}'
 
 
 def test_categories() -> None:
@@ -353,7 +385,7 @@ def test_the_outline_has_items_then_tools_then_options() -> None:
             "system": "s",
         },
     )
-    assert outline_of(reading) == [
+    assert list(reading.outline.items()) == [
         ("/system", ["text:"]),
         ("/messages/0", ["text:/content/0"]),
         ("tools", ["tool:/tools/0"]),
@@ -365,13 +397,13 @@ def test_what_cannot_be_read_is_one_section() -> None:
     reading = DocumentReading.of("anthropic", {"messages": 5})
     assert (reading.request, reading.pairs) == (None, ())
     assert reading.fault is not None
-    assert outline_of(reading) == [("other", [])]
+    assert reading.outline == {"other": []}
     assert tools_of(reading) == ()
     assert options_of(reading) == {}
 
 
 def test_a_bare_list_has_no_options() -> None:
-    assert outline_of(DocumentReading.of("raw", [{"role": 1, "content": "a"}])) == [("/0", ["text:/content"])]
+    assert DocumentReading.of("raw", [{"role": 1, "content": "a"}]).outline == {"/0": ["text:/content"]}
 
 
 def test_tools_that_an_item_brings_are_part_of_that_item() -> None:

@@ -34,6 +34,7 @@ from sightline.model.parts import (
     Thinking,
     ToolCall,
     ToolResult,
+    media_of,
 )
 from sightline.model.reply import Usage, is_complete, possible, unusual
 from sightline.model.report import Addition, Loss, Report
@@ -137,6 +138,11 @@ UNIONS: list[tuple[object, list[object]]] = [(Part, EVERY_PART), (Tool, TOOLS), 
 )
 def test_a_value_comes_back_as_it_was(kind: Any, value: object) -> None:
     assert msgspec.json.decode(msgspec.json.encode(value), type=kind) == value
+
+
+def test_media_are_found_among_parts_and_in_results() -> None:
+    picture, sound, file = Image(Link("https://example.com/a")), Audio(id="a"), Document(FileId("f"))
+    assert media_of((Text("x"), sound, ToolResult("c", (Text("y"), picture)), file)) == [sound, picture, file]
 
 
 def test_some_dialects_say_elsewhere_whether_calls_may_be_parallel() -> None:

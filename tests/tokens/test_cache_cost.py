@@ -309,14 +309,3 @@ def test_a_request_that_leans_on_the_provider_says_so() -> None:
     assert not prefix_for().is_stateful
     assert prefix_for(extras={"thread": {"type": "continue"}}).is_stateful
     assert prefix_for("openai-responses", options=Options(previous_response_id="r")).is_stateful
-
-
-def test_what_two_requests_share_is_taken_over() -> None:
-    made = prefix_for()
-    more = Message("assistant", (Text("yes"),))
-    request = Request(model="m", messages=(*TALK, more), tools=TOOLS, dialect="anthropic")
-    like = Prefix(request, Estimator(Facts(), dialect="anthropic"), made)
-    assert like.units[2] is made.units[2]
-    assert like.units[4] is made.units[4]
-    assert like.units[-1].value is more
-    assert like.by_message[id(more)] is like.units[-1]

@@ -1,8 +1,11 @@
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
 from sightline.catalog.facts import ChatTemplate, Facts
-from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
+from sightline.model.json import Json
+from sightline.model.parts import Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import FunctionTool, Message, Options, Reasoning, Request, SchemaFormat
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, exactly, sum_estimates
@@ -133,6 +136,23 @@ def test_a_message_of_another_role_or_name_is_counted_anew() -> None:
     estimator, fresh = Estimator(facts, dialect="openai-chat"), Estimator(facts, dialect="openai-chat")
     first = estimator.request(Request(messages=(said, said)))
     assert estimator.request(Request(messages=others)) == fresh.request(Request(messages=others)) != first
+
+
+@pytest.mark.parametrize(
+    "parts_with",
+    [
+        lambda value: (Opaque("anthropic", value),),
+        lambda value: (ToolResult("c", structured=value),),
+        lambda value: (Text("x"), ToolResult("c", (Opaque("anthropic", value),))),
+    ],
+)
+def test_values_that_only_python_finds_equal_are_counted_anew(parts_with: Callable[[Json], tuple[Part, ...]]) -> None:
+    warm = Estimator(GPT, dialect="anthropic")
+    for value in ([1, 1, 1], [1.0, 1.0, 1.0], [True, True, True], [1, 1, 1]):
+        holder: Json = {"values": value}
+        tool = FunctionTool("f", schema={"enum": value})
+        request = Request(messages=(Message("user", parts_with(holder)),), tools=(tool,))
+        assert warm.request(request) == Estimator(GPT, dialect="anthropic").request(request)
 
 
 def test_tools_are_counted_once(counted: list[str]) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
 from sightline.dialects.tool_names import NameRule, arguments_object, flat_name
-from sightline.model.parts import CacheBreakpoint, Part, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
 from sightline.model.request import OpaqueTool, Request
 
 TOOL_NAME = "tool_name"
 """The rule for the names of tools."""
+_BETWEEN = frozenset({CacheBreakpoint, ToolResult})
 
 
 def pairing_problems(request: Request, *, adjacent: bool) -> Iterator[Problem]:
@@ -20,29 +21,25 @@ def pairing_problems(request: Request, *, adjacent: bool) -> Iterator[Problem]:
     Otherwise they may come anywhere later.
     """
     waiting: dict[str, ToolCall] = {}
-    has_results = False  # since the last turn
+    has_results = False  # of the user, since the model's last turn
     for message in request.messages:
-        for part in message.parts:
-            if isinstance(part, ToolResult):
-                has_results = True
-                if waiting.pop(part.id, None) is None:
-                    yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
-        is_turn = not all(_may_wait(message.role, part) for part in message.parts)
-        is_turn = is_turn or (has_results and message.role == "assistant")
-        if adjacent and message.role not in SYSTEM_ROLES and is_turn:
+        types = {*map(type, message.parts)}
+        for part in message.parts if ToolResult in types else ():
+            if isinstance(part, ToolResult) and waiting.pop(part.id, None) is None:
+                yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
+        # The model may make several calls in a row, and marks and results may be between a call and its result.
+        others = types - _BETWEEN - ({ToolCall} if message.role == "assistant" else _BETWEEN)
+        is_next_turn = has_results and message.role == "assistant"
+        if adjacent and message.role not in SYSTEM_ROLES and (others or is_next_turn):
             yield from _missing_results(waiting)
             waiting, has_results = {}, False
-        for part in message.parts:
+        has_results = has_results or (ToolResult in types and message.role != "assistant")
+        for part in message.parts if ToolCall in types else ():
             if isinstance(part, ToolCall):
                 if part.id in waiting:
                     yield Problem(part.at, f"the id {part.id!r} is used by two open calls")
                 waiting[part.id] = part
     yield from _missing_results(waiting)
-
-
-def _may_wait(role: str, part: Part) -> bool:
-    """Whether this part may be between a call and its result without counting as a turn."""
-    return isinstance(part, (CacheBreakpoint, ToolResult)) or (role == "assistant" and isinstance(part, ToolCall))
 
 
 def _missing_results(waiting: dict[str, ToolCall]) -> list[Problem]:

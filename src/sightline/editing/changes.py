@@ -64,7 +64,7 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
     found = errors_among(after.problems)
     if not found:
         return
-    undeleted = before.whole.reading.request if restores else None
+    undeleted = before.whole.reading.request if restores and before.whole.deletions else None
     allowed = [before.problems, before.first.problems, dialect(before.dialect).problems(undeleted) if undeleted else []]
     known = Counter[str]()
     for problems in allowed:
@@ -107,6 +107,7 @@ class _Cascade:
         self._reading = reading
         self._request = request
         self._before = deletions
+        self._messages = {message.at: message for message in request.messages}
         self.gone: set[str] = set(deletions.places)
 
     def holds(self, pointer: str) -> bool:
@@ -119,16 +120,17 @@ class _Cascade:
             self._together([one, other])
         for pieces in _thoughts(self._request):
             self._together(pieces)
-        for message in self._request.messages:
+        for at in {nearest_of(parent_of(place), self._messages) for place in self.gone} - {""}:
             # A message that has lost something goes too if only marks or thinking are left in it.
-            is_touched = not self.holds(message.at) and any(self.holds(part.at) for part in message.parts)
+            message = self._messages[at]
+            is_touched = not self.holds(at) and any(self.holds(part.at) for part in message.parts)
             if is_touched and all(
                 self.holds(part.at)
                 or isinstance(part, CacheBreakpoint | Thinking)
                 or (isinstance(part, Opaque) and part.mirrored)
                 for part in message.parts
             ):
-                self.gone.add(message.at)
+                self.gone.add(at)
         self._reasoning()
         self._drop_orphan_text()
         self._tools()

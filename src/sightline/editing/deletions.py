@@ -56,7 +56,7 @@ def parent_of(pointer: str) -> str:
 def nearest_of(pointer: str, places: Container[str]) -> str:
     """The place itself, or its nearest ancestor, that is among these; empty if none is."""
     while pointer and pointer not in places:
-        pointer = parent_of(pointer)
+        pointer = pointer[: pointer.rfind("/")]
     return pointer
 
 
@@ -203,11 +203,10 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
         A position after the last one on screen is after everything.
         """
-        tokens = parse_pointer(pointer)
         if not self.groups:
             return pointer
         holder = ""
-        for token in tokens:
+        for token in parse_pointer(pointer):
             positions = self._positions.get(holder)
             if positions and token.isdecimal():
                 position = int(token)

@@ -30,7 +30,7 @@ from sightline.editing.section import Option, PartType, SectionContent
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
-from sightline.model.request import Message, Request, Tool
+from sightline.model.request import Message, Request, Tool, parts_of
 from sightline.wire import jsontext, spans
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import covers, join, parse_pointer, resolve
@@ -44,24 +44,20 @@ _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_requ
 def pairs_of(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
     """The pairs of a conversation: by id, or by name and order if there is none."""
     waiting: dict[str, list[Part]] = {}
-    for message in messages:
-        for part in message.parts:
-            match part:
-                case ToolCall():
-                    waiting.setdefault(_key(part.id, part.name), []).append(part)
-                case ToolResult():
-                    calls = waiting.get(_key(part.id, part.name)) or _calls_by_name(waiting, part)
-                    if calls:
-                        yield calls.pop(0), part
-                case Opaque():
-                    # Kinds that only their dialect knows: a server's tools, and what they need approval for.
-                    role, call_id = _role(part.value)
-                    if role == "call":
-                        waiting.setdefault(f"~{call_id}", []).append(part)
-                    elif role == "result" and waiting.get(f"~{call_id}"):
-                        yield waiting[f"~{call_id}"].pop(0), part
-                case _:
-                    pass
+    for part in parts_of(messages):
+        if isinstance(part, ToolCall):
+            waiting.setdefault(_key(part.id, part.name), []).append(part)
+        elif isinstance(part, ToolResult):
+            calls = waiting.get(_key(part.id, part.name)) or _calls_by_name(waiting, part)
+            if calls:
+                yield calls.pop(0), part
+        elif isinstance(part, Opaque):
+            # Kinds that only their dialect knows: a server's tools, and what they need approval for.
+            role, call_id = _role(part.value)
+            if role == "call":
+                waiting.setdefault(f"~{call_id}", []).append(part)
+            elif role == "result" and waiting.get(f"~{call_id}"):
+                yield waiting[f"~{call_id}"].pop(0), part
 
 
 def _key(call_id: str, name: str | None) -> str:
@@ -127,12 +123,21 @@ class DocumentReading:
         return contents
 
     @cached_property
+    def outline(self) -> "Outline":
+        """The keys of everything that gets an id."""
+        outline: dict[str, Sequence[str]] = {}
+        for key, contents in self.contents.items():
+            start = len(key) if key.startswith("/") else 0
+            outline[key] = [f"{_TYPES[type(each)]}:{each.at[start:]}" for each in contents]
+        return outline
+
+    @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation. If the document is a list, it is that list."""
         return "" if isinstance(self.document, list) else f"/{dialect(self.name).editing.container}"
 
 
-Outline = Sequence[tuple[str, Sequence[str]]]
+Outline: TypeAlias = Mapping[str, Sequence[str]]
 """The sections of a document by their keys, each with the keys of its parts.
 
 The key of an item is its place; `tools` and `options` are keys too. A part's key is its type, a colon and its place
@@ -167,7 +172,7 @@ class SectionIds(msgspec.Struct, frozen=True):
         have."""
         sections: dict[str, PartIds] = {} if is_all else dict(self.sections)
         count = self.count
-        for key, parts in outline:
+        for key, parts in outline.items():
             named = self.sections.get(key)
             if named is None:
                 count += 1
@@ -203,15 +208,9 @@ class SectionIds(msgspec.Struct, frozen=True):
         return SectionIds(sections | {key: each for key, each in self.sections.items() if key[:1] != "/"}, self.count)
 
 
-def part_key(content: SectionContent, section: str) -> str:
-    """The key of a part of a section."""
-    at = content.at[len(section) :] if section.startswith("/") else content.at
-    return f"{type_of(content)}:{at}"
-
-
 def _complete_parts(named: PartIds, keys: Iterable[str]) -> PartIds:
     parts, count = named.parts, named.count
-    if all(key in parts for key in keys):
+    if all(map(parts.__contains__, keys)):
         return named
     parts = dict(parts)
     for key in keys:
@@ -281,11 +280,6 @@ def list_of(place: str) -> str:
     return "/".join(tokens[:first])
 
 
-def outline_of(reading: DocumentReading) -> Outline:
-    """The keys of everything that gets an id."""
-    return [(key, [part_key(each, key) for each in contents]) for key, contents in reading.contents.items()]
-
-
 class WholeDocument(NamedTuple):
     """The bytes, what was read from them, what is deleted, and the ids of the sections."""
 
@@ -301,7 +295,7 @@ class WholeDocument(NamedTuple):
             reading = DocumentReading.of(dialect, jsontext.decode(data))
         except Fault as fault:
             reading = DocumentReading(dialect, None, None, fault)
-        return cls(data, reading, Deletions(), SectionIds().complete(outline_of(reading)))
+        return cls(data, reading, Deletions(), SectionIds().complete(reading.outline))
 
     def replace_document(self, data: bytes) -> "WholeDocument":
         """Replace the whole document; what is equal in both keeps its id."""
@@ -379,7 +373,7 @@ class WholeDocument(NamedTuple):
     def _with(self, data: bytes, reading: DocumentReading, deletions: Deletions, names: SectionIds) -> "WholeDocument":
         # What cannot be read now may be readable after the next edit, and then has its old ids.
         is_all = reading.request is not None
-        return WholeDocument(data, reading, deletions, names.complete(outline_of(reading), is_all=is_all))
+        return WholeDocument(data, reading, deletions, names.complete(reading.outline, is_all=is_all))
 
 
 def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:

@@ -11,7 +11,7 @@ import msgspec
 from sightline.catalog.reading import read_value
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import edit_refusal
-from sightline.editing.document import OTHER, TOOLS, WholeDocument, part_key
+from sightline.editing.document import OTHER, TOOLS, WholeDocument
 from sightline.editing.section import can_gain_text
 from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of
 from sightline.model.json import Json, JsonObject
@@ -45,8 +45,8 @@ def target_of(whole: WholeDocument, section: str, part: str | None) -> EditTarge
             return EditTarget((key,), message)
         # Options are deleted one by one: a request without a model cannot be sent.
         return EditTarget(tuple(tool.at for tool in contents) if key == TOOLS else ())
-    for content in contents:
-        if ids[part_key(content, key)] == part:
+    for name, content in zip(whole.reading.outline[key], contents, strict=True):
+        if ids[name] == part:
             return EditTarget((content.at,), words=words_of(content, whole.reading.document, whole.reading.name))
     raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
 

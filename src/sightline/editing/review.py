@@ -9,7 +9,7 @@ from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
 from sightline.editing.section import Category, Section, Tokens
 from sightline.editing.validity import Validity, check_draft
-from sightline.model.parts import Audio, Document, Image, Part, ToolResult
+from sightline.model.parts import media_of
 from sightline.model.request import Message, Request
 from sightline.tokens.cache_cost import Prefix, alike, money, reuse
 from sightline.tokens.estimate import NOTHING, Estimate, share_out, sum_estimates
@@ -80,15 +80,18 @@ def _count_sections(
 ) -> tuple[dict[Category, Estimate], dict[str, Estimate], _Pieces]:
     """The tokens of each category, of each section on screen, and of each section by category. Tools and options are
     counted from the request instead."""
-    places = {message.at: message for message in request.messages}
+    counted = zip(request.messages, estimator.messages(request.messages), strict=True)
+    counts = {
+        message.at: (count, sum(map(estimator.part, media_of(message.parts)), NOTHING)) for message, count in counted
+    }
+    unread = estimator.message(_NO_MESSAGE), NOTHING
     sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Estimate](), _Pieces()
     for section in sections:
         if section.deleted:
             continue
         count = NOTHING
         if section.kind not in _UNSPOKEN_SECTIONS:
-            message = places.get(section.pointer, _NO_MESSAGE)
-            count, attached = estimator.message(message), _attachments(message.parts, estimator)
+            count, attached = counts.get(section.pointer, unread)
             spoken = _less(count, attached)
             sums[section.category] = _plus(sums[section.category], spoken)
             sums["attachments"] = _plus(sums["attachments"], attached)
@@ -125,16 +128,6 @@ def _budget(
     )
 
 
-def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
-    found = NOTHING
-    for part in parts:
-        if isinstance(part, Image | Document | Audio):
-            found += estimator.part(part)
-        elif isinstance(part, ToolResult):
-            found += _attachments(part.parts, estimator)
-    return found
-
-
 def _scale(piece: Estimate, tokens: int, whole: Estimate, raw: Estimate) -> Estimate:
     """The tokens of a piece that has this share of the calibrated whole, with its bounds."""
     low = piece.low * whole.low // max(1, raw.low)
@@ -143,6 +136,8 @@ def _scale(piece: Estimate, tokens: int, whole: Estimate, raw: Estimate) -> Esti
 
 
 def _less(whole: Estimate, share: Estimate) -> Estimate:
+    if share is NOTHING:
+        return whole
     tokens = max(0, whole.tokens - share.tokens)
     return Estimate(tokens, min(tokens, max(0, whole.low - share.low)), max(tokens, whole.high - share.high), whole.how)
 
@@ -183,7 +178,7 @@ class Costs:
     def of(self, edited: Request, *, section_at: Callable[[str], str] | None = None) -> EditCost:
         """The cost of sending this request instead of the original. What the original would have broken anyway is not
         attributed to the edit. `section_at` returns the section of a place, as a draft does."""
-        now = Prefix(edited, self._estimator, self._sent)
+        now = Prefix(edited, self._estimator)
         found = reuse(self._before, now, known=min(self._common_prefix, alike(self._sent, now)))
         by_edit = max(0, found.broken_tokens - self._baseline_reuse.broken_tokens)
         return EditCost(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, assert_never
 
 import msgspec
 
@@ -19,6 +19,7 @@ from sightline.model.parts import (
     Opaque,
     Part,
     PlainText,
+    Refusal,
     Source,
     Text,
     Thinking,
@@ -143,35 +144,38 @@ def _name_of_added(text: str) -> str:
 
 def kind_of(message: Message) -> Kind:
     """The kind of a message, by its role and content."""
-    parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
+    types = _types_of(message)
     match message.role:
         case "system" | "developer":
             return message.role
         case "tool":
             return "tool_result"
         case "assistant":
-            others = [part for part in parts if not isinstance(part, Thinking)]
+            others = types - {Thinking}
             if not others:
-                return "thinking" if parts else "assistant"
-            if all(isinstance(part, ToolCall) for part in others):
+                return "thinking" if types else "assistant"
+            if others == {ToolCall}:
                 return "tool_call"
-            return "other" if all(isinstance(part, Opaque) for part in parts) else "assistant"
+            return "other" if types == {Opaque} else "assistant"
         case _:
-            return _kind_of_user_message(message, parts)
+            return _kind_of_user_message(message, types)
 
 
-def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
+def _types_of(message: Message) -> set[type[Part]]:
+    """The types of the parts of a message, without cache marks."""
+    return {*map(type, message.parts)} - {CacheBreakpoint}
+
+
+def _kind_of_user_message(message: Message, types: set[type[Part]]) -> Kind:
     name = (message.name or "").lower()
     if "history" in name:
         return "history"
-    words = [part for part in parts if isinstance(part, Text)]
-    is_context = bool(words) and all(is_added(part.text) for part in words)
-    if any(isinstance(part, ToolResult) for part in parts):
-        others = [part for part in parts if not isinstance(part, (ToolResult, Text))]
-        return "tool_result" if not others and (is_context or not words) else "user"
+    is_context = Text in types and all(is_added(part.text) for part in message.parts if isinstance(part, Text))
+    if ToolResult in types:
+        return "tool_result" if types <= {ToolResult, Text} and (is_context or Text not in types) else "user"
     if is_context or "context" in name:
         return "context"
-    return "other" if parts and all(isinstance(part, Opaque) for part in parts) else "user"
+    return "other" if types == {Opaque} else "user"
 
 
 _DESCRIPTIVE_ARGUMENTS = (
@@ -209,11 +213,11 @@ def call_words(name: str, arguments: str) -> str:
         is_handed = len(command) > 2 and command[0] in _SHELLS
         return _join_words(tool, command[-1] if is_handed else " ".join(command))
     texts = {key: value for key, value in given.items() if isinstance(value, str) and value.strip()}
-    if "command" not in texts and (path := next((texts[key] for key in _PATHS if key in texts), "")):
+    if "command" not in texts and (path := next(filter(None, map(texts.get, _PATHS)), "")):
         pattern = texts.get("pattern")
         short = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
         return _join_words(tool, f"{pattern} in {short}") if pattern else f"{tool} {_one_line(short)}"
-    words = next((texts[key] for key in _DESCRIPTIVE_ARGUMENTS if key in texts), "")
+    words = next(filter(None, map(texts.get, _DESCRIPTIVE_ARGUMENTS)), "")
     return _join_words(tool, words) if words else tool
 
 
@@ -226,9 +230,9 @@ def _one_line(words: str) -> str:
     return line if len(line) <= _MOST_WORDS else f"{line[: _MOST_WORDS - 1]}…"
 
 
-def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ...]) -> str:
+def label_of(message: Message, kind: Kind, ordinal: int, answered: Sequence[CallReference]) -> str:
     """The label of a message: what it is, and what it is about. `ordinal` counts the messages of its kind, `answered`
-    describe the calls that its results answer."""
+    are the calls that its results answer."""
     title = {"tool_call": "Assistant", "tool_result": "Result"}.get(kind, kind.capitalize())
     if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
         return "System prompt"
@@ -244,9 +248,9 @@ def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ..
     return f"{title} {ordinal}" if kind in ("user", "assistant") else title
 
 
-def _about(message: Message, kind: Kind, answered: tuple[str, ...]) -> str:
+def _about(message: Message, kind: Kind, answered: Sequence[CallReference]) -> str:
     if kind == "tool_result":
-        return ", ".join(dict.fromkeys(name for name in answered if name))
+        return ", ".join(dict.fromkeys(filter(None, (call_words(call.name, call.arguments) for call in answered))))
     if kind == "context":
         return next((_name_of_added(part.text) for part in message.parts if isinstance(part, Text)), "")
     if kind == "other":
@@ -262,11 +266,23 @@ _SHOWN_INLINE = 8_000_000
 """An image longer than this is not repeated in the view; it is in the body."""
 
 
-def details_of(content: SectionContent) -> dict[str, str]:
+class PartDetails(TypedDict, total=False):
+    """The fields of a section part that only some kinds of parts have."""
+
+    text: str
+    name: str
+    call_id: str
+    media_type: str
+    url: str
+
+
+def details_of(content: SectionContent) -> PartDetails:
     """The fields of a section part that only some kinds of parts have."""
     match content:
-        case Text() if is_added(content.text):
-            return {"name": _name_of_added(content.text)}
+        case Text():
+            return {"name": _name_of_added(content.text)} if is_added(content.text) else {}
+        case Thinking() | Refusal() | Opaque():
+            return {}
         case ToolCall() | ToolResult():
             return {"call_id": content.id, "name": content.name or ""}
         case Image():
@@ -281,11 +297,11 @@ def details_of(content: SectionContent) -> dict[str, str]:
             return {"name": tool_name(content)}
         case Option():
             return {"name": parse_pointer(content.at)[-1]}
-        case _:
-            return {}
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _file(source: Source | None) -> dict[str, str]:
+def _file(source: Source | None) -> PartDetails:
     match source:
         case Inline(media_type, data):
             is_shown = len(data) <= _SHOWN_INLINE
@@ -315,16 +331,14 @@ def can_gain_text(message: Message, deletions: Deletions = _NOTHING) -> bool:
     )
 
 
-def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, str]:
-    """The text of a section with these parts, and why it cannot be edited as one text; empty if it can."""
+def text_of(parts: Sequence[SectionPart]) -> tuple[str, str] | None:
+    """The text of a section with these parts, and why it cannot be edited as one text; None if it has no text."""
     words = [part for part in parts if part.type == "text"]
     if words:
         is_editable = any(part.editable for part in words)
-        return "".join(part.text for part in words), "" if is_editable else words[0].reason
+        return "".join([part.text for part in words]), "" if is_editable else words[0].reason
     paired = [part for part in parts if part.type in ("tool_call", "tool_result")]
-    if len(paired) == 1:
-        return paired[0].text, paired[0].reason
-    return "", "" if can_gain_text else "It has no text of its own: edit its parts one by one."
+    return (paired[0].text, paired[0].reason) if len(paired) == 1 else None
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
@@ -332,8 +346,8 @@ def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
     after that turn. Tool results have their own category, because they fill most contexts."""
     if kind in ("system", "developer"):
         return "system"
-    parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
-    if parts and all(isinstance(part, _MEDIA) for part in parts):
+    types = _types_of(message)
+    if types and types <= {*_MEDIA}:
         return "attachments"
     if kind == "tool_result":
         return "results"

@@ -9,7 +9,7 @@ never move, merge or vanish, and a part that no hunk touches stays as it is.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import msgspec
@@ -48,7 +48,7 @@ class EditableText(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The text that the user sees."""
-        return "".join(leaf.text for leaf in self.leaves) if self.leaves else self.text
+        return "".join([leaf.text for leaf in self.leaves]) if self.leaves else self.text
 
     @property
     def is_editable(self) -> bool:
@@ -58,7 +58,7 @@ class EditableText(msgspec.Struct, frozen=True):
     @property
     def is_json(self) -> bool:
         """Whether only JSON can replace the text."""
-        return any(leaf.is_json for leaf in self.leaves)
+        return bool(self.leaves) and self.leaves[0].is_json  # a JSON value is the only leaf
 
 
 def words_of(content: SectionContent, document: Json, dialect_name: str) -> EditableText:
@@ -66,11 +66,9 @@ def words_of(content: SectionContent, document: Json, dialect_name: str) -> Edit
     paths = dialect(dialect_name).editing.leaves
     match content:
         case Text():
-            return EditableText(
-                tuple(_strings(content.at, "text", document)), reason=_reason_if_signed(content.signature)
-            )
+            return EditableText(_string_at(content.at, "text", document), reason=_reason_if_signed(content.signature))
         case Refusal():
-            return EditableText(tuple(_strings(content.at, "refusal", document)))
+            return EditableText(_string_at(content.at, "refusal", document))
         case Thinking():
             return _thinking_text(content, document, paths)
         case ToolCall():
@@ -103,13 +101,12 @@ def as_text(value: Json) -> str:
     return encode(value).decode()
 
 
-def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
-    """The string of a part: the value itself, or its member of this name."""
+def _string_at(at: str, key: str, document: Json) -> tuple[Leaf, ...]:
+    """The string of a part, if it has one: the value itself, or its member of this name."""
     value = resolve(document, at)
     if isinstance(value, dict):
         at, value = join(at, key), value.get(key)
-    if isinstance(value, str):
-        yield Leaf(at, value)
+    return (Leaf(at, value),) if isinstance(value, str) else ()
 
 
 def _thinking_text(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
@@ -139,9 +136,9 @@ def _arguments(part: ToolCall, document: Json, paths: LeafPaths) -> Leaf | None:
 
 
 def _result(part: ToolResult, document: Json, paths: LeafPaths) -> EditableText:
-    leaves = [leaf for each in part.parts if isinstance(each, Text) for leaf in _strings(each.at, "text", document)]
-    if leaves:
-        return EditableText(tuple(leaves))
+    texts = [_string_at(each.at, "text", document) for each in part.parts if isinstance(each, Text)]
+    if leaves := tuple(chain.from_iterable(texts)):
+        return EditableText(leaves)
     value = resolve(document, part.at)
     if leaf := _first_leaf(part.at, value, paths.responses if part.kind not in BUILT_IN else paths.outputs):
         return EditableText((leaf,))

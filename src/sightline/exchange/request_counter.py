@@ -13,9 +13,9 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.memory import Memory
 from sightline.exchange.reply_reader import read_so_far
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Document, Image, Part, Text, ToolResult
+from sightline.model.parts import Text, media_of
 from sightline.model.reply import Reply, Usage, is_complete, possible
-from sightline.model.request import Message, Request
+from sightline.model.request import Message, Request, parts_of
 from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
@@ -177,16 +177,7 @@ def read_body(spoken: str, body: bytes) -> Request | None:
 
 def has_media(request: Request) -> bool:
     """Whether there are pictures, files or sound among the messages."""
-    return any(_holds_media(message.parts) for message in request.messages)
-
-
-def _holds_media(parts: tuple[Part, ...]) -> bool:
-    for part in parts:
-        if isinstance(part, Text):
-            continue  # like most parts
-        if isinstance(part, Image | Document | Audio) or (isinstance(part, ToolResult) and _holds_media(part.parts)):
-            return True
-    return False
+    return bool(media_of(parts_of(request.messages)))
 
 
 def read_count(spoken: str, data: bytes) -> tuple[int | None, Fault | None]:

@@ -1,5 +1,6 @@
 """The parts that a message consists of: one closed, tagged union."""
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -178,3 +179,14 @@ class Opaque(Value, frozen=True, tag="opaque"):
 Part: TypeAlias = (
     Text | Refusal | Image | Document | Audio | Thinking | ToolCall | ToolResult | CacheBreakpoint | Opaque
 )
+
+
+def media_of(parts: Iterable[Part]) -> list[Image | Document | Audio]:
+    """The pictures, documents and sound among these parts, and in the results among them."""
+    found: list[Image | Document | Audio] = []
+    for part in parts:
+        if isinstance(part, ToolResult):
+            found += media_of(part.parts)
+        elif isinstance(part, (Image, Document, Audio)):
+            found.append(part)
+    return found

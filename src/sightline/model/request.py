@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.model.json import Json, Value
-from sightline.model.parts import CacheBreakpoint, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
 
 
 class Grammar(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -195,6 +195,21 @@ _PARTS = attrgetter("parts")
 def parts_of(messages: Iterable[Message]) -> list[Part]:
     """The parts of all messages, in order."""
     return list(chain.from_iterable(map(_PARTS, messages)))
+
+
+def is_same_text(one: Message, other: Message) -> bool:
+    """Whether two messages are equal and hold no JSON: Python finds 1, 1.0 and true equal, and keys in any order."""
+    return one == other and not _holds_json(one.parts)
+
+
+def _holds_json(parts: tuple[Part, ...]) -> bool:
+    for part in parts:
+        if isinstance(part, ToolResult):
+            if part.structured is not None or _holds_json(part.parts):
+                return True
+        elif isinstance(part, Opaque):
+            return True
+    return False
 
 
 def change_parts(

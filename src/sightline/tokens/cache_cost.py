@@ -70,23 +70,17 @@ class Mark:
 
 
 class Prefix:
-    """The units of one request, with their tokens. Units that it shares with the prefix `like` are reused."""
+    """The units of one request, with their tokens."""
 
-    def __init__(self, request: Request, estimator: Estimator, like: "Prefix | None" = None) -> None:
+    def __init__(self, request: Request, estimator: Estimator) -> None:
         spoken = find_dialect(request.dialect)
         # The provider removes private lines before caching, because they differ from request to request.
         self.request = request if spoken is None else without_private_lines(request, spoken, Report())
         self._estimator = estimator
-        self._known = {} if like is None else like.by_message
         self.rules = _ANY_RULES if spoken is None else spoken.cache
         self.units = tuple(self._units())
         self._starts = (0, *accumulate(unit.tokens for unit in self.units))
         self._blocks = (0, *accumulate(unit.pieces for unit in self.units))
-
-    @cached_property
-    def by_message(self) -> dict[int, Unit]:
-        """The unit of each message, by the id of the message object."""
-        return {id(unit.value): unit for unit in self.units if isinstance(unit.value, Message)}
 
     @property
     def tokens(self) -> int:
@@ -141,6 +135,10 @@ class Prefix:
         yield Unit("model", "/model", {"model": request.model, "key": request.options.cache_key})
         others = (count for count, message in enumerate(messages) if message.role not in _SYSTEM_ROLES)
         count = next(others, len(messages))
+        spoken = [
+            self._message(message, estimate.tokens)
+            for message, estimate in zip(messages, self._estimator.messages(messages), strict=True)
+        ]
         for group in self.rules.order:
             match group:
                 case "format":
@@ -151,7 +149,7 @@ class Prefix:
                     place = request.tools[0].at.rpartition("/")[0] if request.tools else ""
                     yield _unit("tools", place, request.tools, tokens)
                 case "system":
-                    yield from map(self._message, messages[:count])
+                    yield from spoken[:count]
                 case "settings":
                     reasoning, choice = request.options.reasoning, request.tool_choice
                     settings = {
@@ -163,14 +161,11 @@ class Prefix:
                     yield Unit("settings", "" if changed is None else changed.at, settings)
                 case unreachable:
                     assert_never(unreachable)
-        yield from map(self._message, messages[count:])
+        yield from spoken[count:]
 
-    def _message(self, message: Message) -> Unit:
-        known = self._known.get(id(message))
-        if known is not None:
-            return known
+    def _message(self, message: Message, tokens: int) -> Unit:
         kind: UnitKind = "system" if message.role in _SYSTEM_ROLES else "message"
-        return _unit(kind, message.at, message, self._estimator.message(message).tokens, self.rules.mark_field)
+        return _unit(kind, message.at, message, tokens, self.rules.mark_field)
 
 
 def _unit(kind: UnitKind, pointer: str, value: Message | tuple[Tool, ...], tokens: int, mark_field: str = "") -> Unit:

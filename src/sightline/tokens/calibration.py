@@ -349,16 +349,17 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     if reasoning is not None:
         reasoning = msgspec.structs.replace(reasoning, at="", places={})
     around = (provider, model, tools, form, reasoning, options.previous_response_id)
-    state = blake2b(_encode(around), digest_size=12)
+    state = blake2b(exact_bytes(around), digest_size=12)
     chain = [state.hexdigest()]
     for message in request.messages:
         # Normalized as if composed here, so that a request of ours and the request parsed from its bytes are the same.
-        state.update(_encode(of_message(message)))
+        state.update(exact_bytes(of_message(message)))
         chain.append(state.hexdigest())
     return chain
 
 
-def _encode(value: object) -> bytes:
+def exact_bytes(value: object) -> bytes:
+    """The JSON of a value, to compare it exactly: Python finds 1, 1.0 and true equal, and the model reads them."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate, which clients in JavaScript send

@@ -59,7 +59,7 @@ def problems(request: Request) -> list[Problem]:
         *_pairing_problems(request),
         *_empty_problems(request),
         *tool_problems(request, NAMES),
-        *(problem for part in parts_of(request.messages) for problem in _part_problems(part)),
+        *_part_problems(parts_of(request.messages)),
         *_end_problems(request),
         *_breakpoint_problems(request),
         *_option_problems(request),
@@ -147,30 +147,27 @@ def _empty_problems(request: Request) -> Iterator[Problem]:
     if last is not None and last.role == "assistant":
         allowed |= {last.at, *(part.at for part in last.parts if last.bare)}
     for message in request.messages:
-        if message.at not in allowed and all(isinstance(part, CacheBreakpoint) for part in message.parts):
+        if message.at not in allowed and {*map(type, message.parts)} <= {CacheBreakpoint}:
             yield Problem(message.at, "this message has no content")
         for part in message.parts:
             if isinstance(part, Text) and not part.text.strip() and part.at not in allowed:
                 yield Problem(part.at, "this text is empty")
 
 
-def _part_problems(part: Part) -> Iterator[Problem]:
-    match part:
-        case ToolCall(call_id) | ToolResult(call_id):
-            if not _CALL_ID.fullmatch(call_id):
-                yield Problem(part.at, f"the id {call_id!r} must match {_CALL_ID.pattern}")
-            if isinstance(part, ToolResult):
-                for inner in part.parts:
-                    yield from _part_problems(inner)
-                    if isinstance(inner, Text) and not part.bare and not inner.text.strip():
-                        yield Problem(inner.at, "this text is empty")
-        case Thinking():
+def _part_problems(parts: Sequence[Part]) -> Iterator[Problem]:
+    for part in parts:
+        if isinstance(part, (ToolCall, ToolResult)) and not _CALL_ID.fullmatch(part.id):
+            yield Problem(part.at, f"the id {part.id!r} must match {_CALL_ID.pattern}")
+        if isinstance(part, ToolResult) and not part.bare:
+            for inner in part.parts:
+                yield from _part_problems([inner])
+                if isinstance(inner, Text) and not inner.text.strip():
+                    yield Problem(inner.at, "this text is empty")
+        elif isinstance(part, Thinking):
             if not part.signature or part.signed_by != NAME:
                 yield Problem(part.at, "this thinking has no signature of the provider")
-        case Image(Inline(media_type)) if media_type not in IMAGE_TYPES:
-            yield Problem(part.at, f"pictures of type {media_type!r} are not taken")
-        case _:
-            pass
+        elif isinstance(part, Image) and isinstance(part.source, Inline) and part.source.media_type not in IMAGE_TYPES:
+            yield Problem(part.at, f"pictures of type {part.source.media_type!r} are not taken")
 
 
 def _end_problems(request: Request) -> Iterator[Problem]:
@@ -184,7 +181,7 @@ def _end_problems(request: Request) -> Iterator[Problem]:
 def _breakpoint_problems(request: Request) -> list[Problem]:
     places = [tool.cache.at for tool in request.tools if tool.cache is not None]
     places += [tool.at for tool in request.tools if isinstance(tool, OpaqueTool) and _is_marked(tool.value)]
-    places += [at for message in request.messages for at in _breakpoints(message.parts)]
+    places += _breakpoints(parts_of(request.messages))
     if request.extras.get("cache_control") is not None:
         places.append("/cache_control")
     return [
@@ -193,11 +190,11 @@ def _breakpoint_problems(request: Request) -> list[Problem]:
     ]
 
 
-def _breakpoints(parts: tuple[Part, ...]) -> Iterator[str]:
+def _breakpoints(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, CacheBreakpoint) or (isinstance(part, Opaque) and _is_marked(part.value)):
             yield part.at
-        elif isinstance(part, ToolResult):
+        elif isinstance(part, ToolResult) and not part.bare:
             yield from _breakpoints(part.parts)
 
 

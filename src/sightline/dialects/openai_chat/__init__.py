@@ -39,7 +39,7 @@ from sightline.dialects.streaming import StreamReader, TextDeltas
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.model.json import Json
-from sightline.model.parts import Audio, ToolCall, ToolResult
+from sightline.model.parts import Audio, ToolCall, ToolResult, media_of
 from sightline.model.request import Request, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64)
@@ -89,10 +89,9 @@ def _message_problems(request: Request) -> Iterator[Problem]:
             yield Problem(message.at, "this message says nothing and calls nothing")
         if message.role == "user":
             continue
-        for part in message.parts:
-            for each in part.parts if isinstance(part, ToolResult) else (part,):
-                if is_media(each) and not (isinstance(each, Audio) and each.id is not None):
-                    yield Problem(each.at, f"only a user message may hold this {each.__class__.__name__.lower()}")
+        for part in media_of(message.parts):
+            if is_media(part) and not (isinstance(part, Audio) and part.id is not None):
+                yield Problem(part.at, f"only a user message may hold this {part.__class__.__name__.lower()}")
 
 
 def _id_problems(request: Request) -> list[Problem]:
