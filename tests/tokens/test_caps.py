@@ -44,6 +44,7 @@ def cap(**fields: object) -> CapSettings:
 def test_a_cap_counts_in_dollars_or_in_tokens() -> None:
     assert (unit_of(cap()), limit_of(cap())) == ("dollars", 2_500_000_000)
     assert (unit_of(cap(dollars=None, tokens=7)), limit_of(cap(dollars=None, tokens=7))) == ("tokens", 7)
+    assert limit_of(cap(dollars=1e-12)) == 1  # a share of nothing could not be shown
     assert limit_of(cap(dollars=float("inf"))) == limit_of(cap(dollars=None, tokens=10**30)) == 10**18
 
 

@@ -79,9 +79,9 @@ def unit_of(cap: CapSettings) -> Unit:
 
 
 def limit_of(cap: CapSettings) -> int:
-    """How much a cap allows, as a whole number of its unit."""
+    """How much a cap allows, as a whole number of its unit; at least 1."""
     amount = (cap.tokens or 0) if cap.dollars is None else min(cap.dollars, 1e9) * BILLION
-    return min(round(amount), _LARGEST)
+    return max(1, min(round(amount), _LARGEST))
 
 
 def bucket_of(cap: CapSettings, subject: Mapping[str, str], at: float, zone: tzinfo | None = None) -> BucketKey:
