@@ -232,7 +232,8 @@ def escape(text: str) -> str:
     fence = ""
     for line in lines:
         fence = _fence_after(fence, line)
-    if not fence and _unfence(text) == text:
+    stripped = text.strip()  # as a reader sees it
+    if not fence and _unfence(stripped) == stripped:
         return "\n".join(lines)
     outer = "`" * (max(map(len, _TICKS.findall(text)), default=2) + 1)
     return "\n".join((outer, *lines, outer))
