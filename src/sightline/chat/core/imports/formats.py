@@ -140,16 +140,12 @@ _FLAGS = {"blue": "b", "grey": "g"}
 
 def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
     """The pairs with all their data, and the topics."""
-
-    def depth(topic: Topic) -> int:
-        return len(history.topics.path(topic.id))
-
     head: JsonObject = {
         "schema": OWN_SCHEMA,
         "generatedAt": iso_time(now),
         "filterInput": filter_text,
         "count": len(pairs),
-        "topics": [msgspec.to_builtins(topic) for topic in sorted(history.topics, key=depth)],
+        "topics": [msgspec.to_builtins(topic) for topic in history.topics.parents_first()],
     }
     return encode(head)[:-1] + b',"pairs":[' + b",".join(encode(_entry(history, pair)) for pair in pairs) + b"]}\n"
 
