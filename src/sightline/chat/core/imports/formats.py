@@ -47,6 +47,8 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     state: LifecycleState = "idle"
     hand: Hand = ""
     exchange: str = ""
+    run: str = ""
+    is_edited: bool = False
 
 
 _EXTRA = ExtraFields.__struct_fields__
@@ -132,6 +134,8 @@ def _pair(gathering: ChatImporter, topics: _Topics, entry: JsonObject, *, is_own
         hand=kept.hand,
         at=at,
         exchange=kept.exchange,
+        run=kept.run,
+        is_edited=kept.is_edited,
     )
 
 
