@@ -62,6 +62,36 @@ def test_without_a_session_the_latest_request_is_shown(capsys: pytest.CaptureFix
     assert "MCP servers" in said
 
 
+def test_results_in_one_message_are_those_of_their_own_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"c1": "Bash", "c2": "Read"}
+    calls = [{"type": "tool_use", "id": call, "name": name, "input": {}} for call, name in names.items()]
+    results = [
+        {"type": "tool_result", "tool_use_id": "c1", "content": "ok"},
+        {"type": "tool_result", "tool_use_id": "c2", "content": "line " * 300},
+        {"type": "text", "text": "Go on, and tell me " + "all " * 100},
+    ]
+    body = {
+        "model": "m",
+        "max_tokens": 10,
+        "tools": [{"name": name, "input_schema": {"type": "object"}} for name in names.values()],
+        "messages": [
+            {"role": "user", "content": "What is there?"},
+            {"role": "assistant", "content": calls},
+            {"role": "user", "content": results},
+        ],
+    }
+    asked = exchange("x_4", json.dumps(body).encode(), spoken="anthropic", session="parallel", at=NOON + 20)
+    fill(tmp_path / "data", asked)
+    assert main(["context", "parallel", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    kinds = {row["name"]: row["tokens"] for row in shown["kinds"]}
+    read = {row["name"]: row["results"] for row in shown["tools"]}
+    assert read["Read"] > 20 * read["Bash"]
+    assert sum(read.values()) == kinds["Tool results"]
+
+
 @pytest.mark.parametrize("words", [[], ["--json"]])
 def test_half_a_character_in_the_name_of_a_tool_can_be_printed(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import ChatPage, chatting
@@ -42,6 +42,45 @@ def test_two_chats_answer_at_once_and_each_keeps_its_draft_and_history(talk: Cha
         chat.page.reload()
         expect(chat.pair("A quick question.")).to_contain_text("Quick.")
         expect(listed).to_be_visible()
+
+
+def test_a_question_that_is_refused_comes_back_to_its_own_chat(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
+        chat.shown.expected.append("429")
+        waiting: list[Route] = []
+        chat.page.route("**/api/chat/send", lambda route: waiting.append(route), times=1)
+        chat.write("A question of the main chat.")
+        with chat.page.expect_request("**/api/chat/send"):
+            chat.press("Enter")
+        chat.press("Alt+n")
+        expect(chat.page).to_have_url(re.compile("#/chat/c_"))
+        chat.write("half a thought")
+        (route,) = waiting
+        refusal = {"error": {"code": "rate_limited", "message": "Not now.", "hint": "Wait."}}
+        route.fulfill(status=429, json=refusal)
+        expect(chat.toast).to_contain_text("Not now.")
+        expect(chat.question).to_have_value("half a thought")
+        open_from_list(chat, "Main chat")
+        expect(chat.question).to_have_value("A question of the main chat.")
+
+
+def test_a_question_that_is_typed_ahead_is_not_sent_in_another_chat(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
+        chat.press("Alt+n")
+        expect(chat.page).to_have_url(re.compile("#/chat/c_"))
+        chat.ask("A question of the other chat.")
+        chat.page.route("**/api/chat/views/*", lambda _route: None)  # it is not answered yet
+        open_from_list(chat, "Main chat")
+        chat.question.fill("A question of the main chat.")
+        chat.press("Enter")
+        open_from_list(chat, "A question of the other chat.")
+        chat.pair("A question of the other chat.").wait_for()
+        expect(chat.toast).to_contain_text("Another chat is open.")
+        expect(chat.question).to_have_value("")
+        chat.page.unroute("**/api/chat/views/*")
+        open_from_list(chat, "Main chat")
+        expect(chat.question).to_have_value("A question of the main chat.")
+    assert len(talk.sent) == 1
 
 
 def test_a_chat_is_forked_renamed_found_and_deleted(talk: ChatDesk, tmp_path: Path) -> None:

@@ -114,6 +114,14 @@ ANTHROPIC_TABLE = (
     "usage_input_tokens_cache_write_1h,usage_input_tokens_cache_read,usage_output_tokens\n"
     "2026-01-01,m-20260101,100,20,30,250,25\n"
 )
+OPENAI_TABLE = (
+    "start_time,end_time,start_time_iso,end_time_iso,model,input_tokens,output_tokens\n"
+    "1767225600,1767312000,2026-01-01T00:00:00+00:00,2026-01-02T00:00:00+00:00,m-2025-08-07,400,25\n"
+)
+OPENAI_COST_TABLE = (
+    "start_time,end_time,start_time_iso,end_time_iso,amount_value,amount_currency,line_item\n"
+    '1767225600,1767312000,2026-01-01T00:00:00+00:00,2026-01-02T00:00:00+00:00,0.001,usd,"m-2025-08-07, input"\n'
+)
 TABLE = "Date,Model,Input Tokens,Output Tokens,Cost (USD)\n2026-01-01,m,400,25,$0.001\n"
 
 
@@ -125,6 +133,8 @@ TABLE = "Date,Model,Input Tokens,Output Tokens,Cost (USD)\n2026-01-01,m,400,25,$
         pytest.param(json.dumps(ANTHROPIC_USAGE), id="anthropic-usage"),
         pytest.param(json.dumps(ANTHROPIC_COSTS), id="anthropic-costs-in-cents"),
         pytest.param(ANTHROPIC_TABLE, id="anthropic-csv"),
+        pytest.param(OPENAI_TABLE, id="openai-csv"),
+        pytest.param(OPENAI_COST_TABLE, id="openai-costs-csv"),
         pytest.param(TABLE, id="csv"),
     ],
 )
@@ -146,6 +156,14 @@ def test_a_model_that_only_one_side_has_is_a_difference() -> None:
     differences = reconcile(read_report(table.encode()), costs_of(answered(), by="day,model"))
     assert [(each.model, each.cost) for each in differences] == [("m", (None, 0.001)), ("other", (5.0, 0.0))]
     assert not differences[1].agrees
+
+
+def test_numbers_and_times_that_are_none_are_left_out() -> None:
+    table = "day,model,input_tokens,output_tokens,cost\n2026-01-01,m,nan,25,inf\n"
+    (only,) = read_report(table.encode())
+    assert (only.input_tokens, only.output_tokens, only.cost) == (None, 25, None)
+    late = {"data": [{"start_time": 1_767_225_600_000, "results": [{"model": "m"}]}, *OPENAI_USAGE["data"]]}
+    assert [each.day for each in read_report(json.dumps(late).encode())] == ["2026-01-01"]
 
 
 @pytest.mark.parametrize("report", ["", "{}", "[1]", "colour,model\nred,m\n", "day,model\nsoon,m\n", '{"data":[{}]}'])

@@ -135,9 +135,13 @@ def _tools(sections: tuple[Section, ...], client: str) -> tuple[ContextRow, ...]
     results."""
     results: dict[str, int] = {}
     for section in sections:
-        for answered in section.answers[:1]:
-            taken = section.tokens.tokens if section.tokens is not None else 0
-            results[answered.name] = results.get(answered.name, 0) + taken
+        if section.deleted:
+            continue
+        names = {answered.call_id: answered.name for answered in section.answers}
+        for part, kind, tokens in share_by_parts(section):
+            if kind == "tool_result":  # a section without parts is one result
+                name = next(iter(names.values()), "") if part is None else names.get(part.call_id, part.name)
+                results[name] = results.get(name, 0) + tokens
     rows = []
     for section in sections:
         if section.kind != "tools" or section.tokens is None:

@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from math import fsum
+from math import fsum, isfinite
 
 import msgspec
 
@@ -24,6 +24,12 @@ _HINT = (
 )
 _CENT = 0.01
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_SECONDS = re.compile(r"[0-9]{10}")
+"""Seconds since 1970, as OpenAI's CSV has them."""
+
+_LATEST = 32_503_680_000
+"""The year 3000."""
+
 # A dated name counts as the model's plain name: reports have `gpt-4o-2024-08-06` for requests with `gpt-4o`.
 _DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -224,14 +230,17 @@ def _read_csv(text: str) -> Iterator[Reported]:
 
 def _day_of(value: Json) -> str:
     """The day of a time in a report, in UTC, which providers use for billing. Empty if it is not a time."""
+    if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+        value = int(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value, UTC).date().isoformat()
+        return datetime.fromtimestamp(value, UTC).date().isoformat() if 0 <= value <= _LATEST else ""
     found = _DAY.match(value.strip()) if isinstance(value, str) else None
     return found[0] if found else ""
 
 
 def _number(value: Json) -> float | None:
     try:
-        return float(str(value).replace("$", "").replace(",", "").strip())
+        number = float(str(value).replace("$", "").replace(",", "").strip())
     except ValueError:
         return None
+    return number if isfinite(number) else None  # a program may have written `nan` for an empty field

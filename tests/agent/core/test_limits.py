@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +78,14 @@ def test_reached_limit_is_described_in_words() -> None:
 def test_raising_one_limit_leaves_the_others() -> None:
     assert RunLimits(requests=3, tokens=5).raise_limit("requests") == RunLimits(requests=5, tokens=5)
     assert RunLimits(tokens=None).raise_limit("tokens") == RunLimits()
+
+
+def test_whole_amounts_of_money_and_time_are_raised_by_half_too() -> None:
+    limits = RunLimits(cost=1, seconds=3)
+    assert limits.raise_limit("cost") == RunLimits(cost=1.5, seconds=3)
+    assert limits.raise_limit("seconds") == RunLimits(cost=1, seconds=4.5)
+    read = msgspec.json.decode(msgspec.json.encode(limits), type=RunLimits)
+    assert read.raise_limit("cost") == limits.raise_limit("cost"), "a process that resumes the run goes on as this one"
 
 
 @pytest.mark.parametrize("wrong", [-1, math.nan])

@@ -98,6 +98,15 @@ async def test_reason_of_a_denying_hook_is_sent_to_the_model(tmp_path: Path) -> 
     assert sent[1][-1]["content"].endswith("A hook of this run does not allow this call. Not on Mondays.")
 
 
+@pytest.mark.parametrize("decision", ["deny", "allow"])
+async def test_hook_context_about_a_call_is_sent_with_its_result_whether_it_runs_or_not(
+    tmp_path: Path, decision: str
+) -> None:
+    ended, _, sent, _ = await run(tmp_path, "before_tool", {"decision": decision, "context": "Look at the list."})
+    assert sent[1][-1] == {"role": "user", "content": "Look at the list."}
+    assert ended.rounds[0].context == "Look at the list."
+
+
 async def test_a_hook_can_send_a_call_to_a_person(tmp_path: Path) -> None:
     _, _, _, kept = await run(tmp_path, "before_tool", {"decision": "ask"})
     assert [call.key for call in kept.stage.person.asked[0].calls] == ["1.1"]

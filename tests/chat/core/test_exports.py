@@ -38,7 +38,15 @@ def history() -> ChatHistory:
             at=NOW,
         ),
         MessagePair(
-            id="b", topic="re", model="acme", user_text="Look it up.", answer=ROUNDS, flag="grey", at=NOW + 1.5
+            id="b",
+            topic="re",
+            model="acme",
+            user_text="Look it up.",
+            answer=ROUNDS,
+            flag="grey",
+            at=NOW + 1.5,
+            run="r_1",
+            is_edited=True,
         ),
         MessagePair(id="c", model="acme", user_text="And now?", answer=text_answer("Now."), at=NOW + 2),
         topics=TOPICS,

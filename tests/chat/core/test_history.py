@@ -9,6 +9,7 @@ from sightline.chat.core.facts import (
     PairAnswered,
     PairAsked,
     PairCancelled,
+    PairEdited,
     PairFailed,
     PairReasked,
     PairsCompacted,
@@ -156,6 +157,31 @@ def test_a_summary_can_be_summed_up_and_laid_open_step_by_step() -> None:
     assert ids(history) == "Sc"
     history.apply(CompactionUndone("S"))
     assert ids(history) == "abc"
+
+
+def test_a_deleted_summary_comes_back_only_as_long_as_it_stands_for_its_pairs() -> None:
+    history = history_of(*map(answered, "abc"))
+    history.apply(PairsCompacted(summary_of("a", "b")))
+    history.apply(PairsDeleted(("S",)))
+    history.apply(PairsRestored(("S",)))
+    assert ids(history) == "Sc"
+    history.apply(CompactionUndone("S"))
+    assert history.apply(PairsRestored(("S",))).ids == ()
+    assert ids(history) == "abc"
+    history.apply(PairsCompacted(summary_of("b", "c", name="T")))
+    history.apply(PairsRestored(("S",)))
+    assert ids(history) == "aT"
+
+
+def test_a_summary_that_waits_for_its_answer_is_stopped_before_it_is_laid_open() -> None:
+    history = history_of(*map(answered, "abc"))
+    history.apply(PairsCompacted(summary_of("a", "b")))
+    history.apply(PairEdited("S", assistant_text="I see"))
+    history.apply(PairReasked("S"))
+    assert "waiting for its answer" in refused(history, CompactionUndone("S"))
+    history.apply(PairCancelled("S"))
+    history.apply(CompactionUndone("S"))
+    assert (ids(history), history.sending) == ("abc", "")
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,19 @@ async def test_a_fork_has_the_pairs_up_to_one_and_the_topics_and_goes_its_own_wa
     assert stage.ids == ["a", "c", "d"]
 
 
+@played()
+async def test_a_fork_has_topics_that_were_moved_below_newer_ones(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    await stage.happen(
+        TopicAdded(Topic(id="fish", name="Fish")),
+        TopicAdded(Topic(id="animals", name="Animals")),
+        TopicChanged(Topic(id="fish", name="Fish", parent="animals")),
+    )
+    chats = chats_of(stage)
+    history = await (await chats.get(await chats.fork(MAIN, "a"))).chat.load()
+    assert history.topics.path("fish") == ("Animals", "Fish")
+
+
 @pytest.mark.parametrize("pair", ["b", "nobody"])
 @played()
 async def test_there_is_no_fork_from_a_pair_that_is_not_there(stage: ChatStage, pair: str) -> None:

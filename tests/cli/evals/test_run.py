@@ -189,6 +189,20 @@ def test_no_suite_is_begun_where_another_cannot_be(upstream: Upstream, folder: P
     assert not upstream.seen
 
 
+def test_results_of_a_suite_are_written_also_if_the_next_one_cannot_be_run(folder: Path, capsys: Captured) -> None:
+    with (folder / "sightline.toml").open("a") as file:
+        file.write('[evals.targets.down.cli]\ncommand = "echo Paris"\nhealthcheck_command = "exit 1"\n')
+    (folder / "other.yaml").write_text(
+        "execution: {target: down}\ntests: [{id: b, input: hi, assertions: [{type: contains, value: a}]}]"
+    )
+    (folder / "one.yaml").write_text(
+        "execution: {target: all}\ntests: [{id: b, input: hi, assertions: [{type: contains, value: a}]}]"
+    )
+    assert main(["eval", "run", "one.yaml", "other.yaml", "--jsonl", "r.jsonl"]) == 2
+    assert "its healthcheck ended with 1" in capsys.readouterr().err
+    assert [json.loads(line)["suite"] for line in (folder / "r.jsonl").read_text().splitlines()] == ["one"]
+
+
 def test_results_and_exit_code_survive_an_unwritable_stdout(folder: Path) -> None:
     words = [*PROGRAM, "eval", "run", SUITE, "--target", "none", "--jsonl", "r.jsonl"]
     reading, writing = os.pipe()

@@ -35,6 +35,30 @@ def test_cases_are_matched_by_name_and_tries_are_averaged() -> None:
     assert found.pairs[0].flip == ""
 
 
+def test_cases_of_several_suites_with_the_same_name_are_compared_with_their_own_suite() -> None:
+    before = [
+        row("greeting", 0.0, suite="first"),
+        row("greeting", 1.0, suite="second"),
+        row("other", 1.0, suite="first"),
+    ]
+    after = [
+        row("other", 1.0, suite="first"),
+        row("greeting", 1.0, suite="second"),
+        row("greeting", 1.0, suite="first"),
+    ]
+    found = compared(before, after)
+    assert [(pair.case, pair.difference) for pair in found.pairs] == [
+        ("first: greeting", 1.0),
+        ("second: greeting", 0.0),
+        ("other", 0.0),
+    ]
+
+
+def test_cases_are_matched_by_name_if_their_suites_have_different_names() -> None:
+    found = compared([row("x", 0.2, suite="before it was renamed")], [row("x", 0.6, suite="renamed")])
+    assert [pair.case for pair in found.pairs] == ["x"]
+
+
 def test_a_case_that_now_fails_is_marked() -> None:
     found = compared(rows({"x": 1.0, "y": 1.0}), rows({"x": 0.2, "y": 0.9}))
     assert [(pair.flip, pair.outcome) for pair in found.pairs] == [("now_fails", "loss"), ("", "loss")]

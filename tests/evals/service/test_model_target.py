@@ -300,6 +300,20 @@ async def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp
         assert clock.waits == [60]
 
 
+async def test_a_cached_answer_took_as_long_as_its_own_attempt(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async with open_evals(tmp_path, clock=clock) as (stage, upstream):
+        storm = answer(429, b'{"error":{"message":"slow down"}}', [("Retry-After", "60")])
+        upstream.script = [storm, knows(upstream, {"France": "Paris", "Italy": "Rome", "Spain": "Madrid"})]
+        first = await stage.run(workers=1)
+        again = await stage.run(workers=1, run="e_2")
+        assert all(result.cached for result in again.results)
+        took = [[result.observation.seconds or 0.0 for result in run.results] for run in (first, again)]
+        assert max(map(max, took)) < 5
+        assert clock.waits == [60]
+
+
 async def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
     clock = FakeClock()
 

@@ -110,7 +110,8 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def most(self, name: LimitName) -> float | None:
         limit: float | None = getattr(self, name)
-        return limit
+        # A program may give a whole number of dollars or seconds, which is raised like any other amount.
+        return float(limit) if limit is not None and name in ("cost", "seconds") else limit
 
     def raise_limit(self, name: LimitName) -> "RunLimits":
         most = self.most(name)

@@ -336,19 +336,21 @@ class ToolLoop:
         if _open(pending):
             found = yield from self._check_limits(BEFORE_USE)
         if found is None:
-            yield from self._decide(number, pending)
+            context = yield from self._decide(number, pending)
         if found is None and _open(pending):  # people may take long to decide
             found = yield from self._check_limits(BEFORE_USE)
         if found is None and _open(pending):
             found = yield from self._check_limits(("tool_calls",), len(_open(pending)))
-            context = yield from self._run(number, pending, found)
+            used = yield from self._run(number, pending, found)
+            context = "\n".join(filter(None, (context, used)))
         if found is not None:
             for each, _ in _open(pending):
                 each.exceed(found, self._plan.cap)
         return found, context
 
-    def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
-        """Settle the calls that may not run, and ask about those that no rule decides."""
+    def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, str]:
+        """Settle the calls that may not run, and ask about those that no rule decides. Returns the text for the model
+        in addition to the results."""
         waiting: list[tuple[Pending, RunnableCall]] = []
         allowed: list[str] = []
         for each, call in _open(pending):
@@ -358,16 +360,19 @@ class ToolLoop:
             if ruling == "allow":
                 allowed.append(each.key)
         objections: dict[str, str] = {}
+        contexts: list[str] = []
         while waiting:
             known = tuple(each.key for each, _ in waiting if each.key in allowed)
             step = Approve(number, tuple(call for _, call in waiting), objections, known)
             answer = yield from self._ask(step, CallsDecided)
+            contexts.append(answer.context)
             results = {
                 each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
                 for each, call in waiting
             }
             objections = {key: objection for key, objection in results.items() if objection}
             waiting = [(each, call) for each, call in waiting if each.key in objections]
+        return "\n".join(filter(None, contexts))
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
         """Run as many of the calls as the limit allows. Returns the text for the model in addition to the results."""

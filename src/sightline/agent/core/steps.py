@@ -87,10 +87,12 @@ class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
 
 
 class CallsDecided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):
-    """The decisions, by the key of the call. A call without a decision is not run."""
+    """The decisions, by the key of the call. A call without a decision is not run. The model also gets `context`, with
+    the results of the round."""
 
     decisions: dict[str, Decision] = {}
     elapsed: float = 0.0
+    context: str = ""
 
 
 class Used(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="used"):

@@ -97,6 +97,11 @@ class CallApproval:
             }
         return decisions
 
+    def take_context(self) -> str:
+        """The hooks' texts for the model since the last call of this method, also about calls that are not run."""
+        contexts, self.contexts = self.contexts, {}
+        return "\n".join(filter(None, contexts.values()))
+
     def _hook_objection(self, key: str, objection: str) -> Decision | None:
         """Deny a call whose arguments a hook changed to invalid ones; None for invalid arguments of a person, who is
         asked again."""
@@ -186,9 +191,9 @@ class ToolRunner:
         self.log.observe_tool(call, began, outcome)
         outcome = self.outcomes[call.key] = cap_outcome(replace_refused_parts(outcome, self.facts), self.cap)
         verdict = await self.ask_hooks("after_tool", number, call=call, outcome=outcome)
-        context = [self.contexts.get(call.key, "")]
+        context: list[str] = []
         if verdict is not None:
-            context += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
+            context = [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
         await self._finish(call.key, outcome, "\n".join(filter(None, context)))
 
     async def _finish(self, key: str, outcome: ToolOutcome, context: str) -> None:
@@ -312,7 +317,7 @@ class RunDriver:
                     return await self._answer_ask(step)
                 case steps.Approve():
                     decisions = await self.stop_signal.unless_soon(self._approval.approve(step))
-                    return steps.CallsDecided(decisions, self._seconds_elapsed())
+                    return steps.CallsDecided(decisions, self._seconds_elapsed(), self._approval.take_context())
                 case steps.Use():
                     return await self._run_tools(step)
                 case steps.Confirm():
@@ -423,8 +428,7 @@ class RunDriver:
 
     async def _run_tools(self, step: steps.Use) -> steps.Answer:
         standing, using = self.standing, self._tool_runner
-        using.begin(standing.finished, {**self._approval.contexts, **standing.contexts})
-        self._approval.contexts = {}
+        using.begin(standing.finished, standing.contexts)
         try:
             if calls := standing.mid_flight:
                 again = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))

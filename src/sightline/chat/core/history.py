@@ -177,7 +177,7 @@ class ChatHistory:
         return delete
 
     def _restore(self, ids: Sequence[str]) -> Applying:
-        pairs = [self.get(each) for each in dict.fromkeys(ids) if each in self._deleted]
+        pairs = [self.get(each) for each in dict.fromkeys(ids) if self._is_restorable(each)]
 
         def restore() -> HistoryChange:
             for pair in pairs:
@@ -189,6 +189,11 @@ class ChatHistory:
             return HistoryChange(back)
 
         return restore
+
+    def _is_restorable(self, pair: str) -> bool:
+        """Whether a pair was deleted. A summary is restored only as long as it stands for its pairs: once that was
+        undone, they are back themselves."""
+        return pair in self._deleted and all(self._summaries.get(each) == pair for each in self._pairs[pair].summary_of)
 
     def _compact(self, summary: MessagePair) -> Applying:
         known = self._pairs.get(summary.id)
@@ -212,9 +217,12 @@ class ChatHistory:
         return compact
 
     def _expand(self, summary: str) -> Applying:
-        originals = self._live_pair(summary).summary_of
+        pair = self._live_pair(summary)
+        originals = pair.summary_of
         if not originals:
             raise Fault(Code.USAGE, f"the pair {summary!r} is not a summary", hint="Choose one.")
+        if pair.state == "sending":
+            raise Fault(Code.USAGE, f"the pair {summary!r} is waiting for its answer", hint="Stop it first.")
 
         def expand() -> HistoryChange:
             self._remove_live((summary,))

@@ -84,6 +84,10 @@ class Topics:
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._topics.values())
 
+    def parents_first(self) -> list[Topic]:
+        """All topics, each after the one above it. A topic may be older than the one that it was moved below."""
+        return sorted(self, key=lambda topic: len(self._above(topic.id)))
+
     def get(self, topic: str) -> Topic:
         found = self._topics.get(topic)
         if found is None:

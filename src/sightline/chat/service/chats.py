@@ -188,7 +188,8 @@ class Chats:
             raise Fault(Code.USAGE, f"there is no pair {pair[:80]!r} in this chat", hint=hint, status=404)
         end = history.key(pair)
         pairs = tuple(each for each in history if history.key(each.id) <= end)
-        copied = ChatImported(tuple(topic for topic in history.topics if topic.id != ROOT), pairs)
+        topics = tuple(topic for topic in history.topics.parents_first() if topic.id != ROOT)
+        copied = ChatImported(topics, pairs)
         return await self._begin(name or f"{brief.title} (fork)"[-LONGEST_NAME:], [*_root_facts(history), copied])
 
     async def rename(self, chat: str, name: str) -> None:

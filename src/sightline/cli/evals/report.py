@@ -336,6 +336,11 @@ class Exports:
         self._results += standing.results
         self._suites.append(standing.began.suite.name)
 
+    @property
+    def has_results(self) -> bool:
+        """Whether a run is complete."""
+        return bool(self._suites)
+
     def write(self) -> None:
         name = self._suites[0] if len(set(self._suites)) == 1 else ""
         for form in FORMATS:

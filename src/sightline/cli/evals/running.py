@@ -275,9 +275,13 @@ class _Command:
     run: str = ""
 
     async def start_runs(self, plans: Sequence[_Plan]) -> int:
-        codes = [await self._start_run(plan) for plan in plans]
-        self.exports.write()
-        return max(codes)
+        worst = 0
+        try:
+            for plan in plans:
+                worst = max(worst, await self._start_run(plan))
+        finally:
+            self._write_exports()
+        return worst
 
     async def _start_run(self, plan: _Plan) -> int:
         answering = plan.answering
@@ -300,9 +304,10 @@ class _Command:
         options = RunOptions(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
         async with self._open_evaluation(grown, root) as evaluation:
             go_on = evaluation.resume if self.arguments.resume else evaluation.rerun
-            code = await self._drive(evaluation, partial(go_on, self.run, options=options))
-        self.exports.write()
-        return code
+            try:
+                return await self._drive(evaluation, partial(go_on, self.run, options=options))
+            finally:
+                self._write_exports()
 
     def _open_evaluation(self, loaded: Configuration, root: Path) -> AbstractAsyncContextManager[Evaluation]:
         workers = self.arguments.workers
@@ -320,14 +325,15 @@ class _Command:
             line.close()
         shown = await evaluation.show(self.run)
         self.exports.add(standing)
-        try:
-            # stdout is closed, but the exit code still matters.
-            with suppress(BrokenPipeError):
-                self._report(shown.state, standing)
-        except Fault:
-            self.exports.write()  # the report cannot be printed, but the exports can still be written
-            raise
+        # stdout is closed, but the exit code still matters.
+        with suppress(BrokenPipeError):
+            self._report(shown.state, standing)
         return exit_code(standing)
+
+    def _write_exports(self) -> None:
+        """Write the results of complete runs, also if another could not be run or a report could not be printed."""
+        if self.exports.has_results:
+            self.exports.write()
 
     def _report(self, state: State, standing: EvalState) -> None:
         if self.arguments.json:

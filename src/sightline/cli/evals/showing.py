@@ -14,7 +14,7 @@ from sightline.app.evals import open_evaluation, random_draws, root_of
 from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run
 from sightline.cli.terminal import harmless, money, read, say, table, write, write_lines
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparison import CasePair, RunComparison, choose_target, compare
+from sightline.evals.core.comparison import CasePair, RunComparison, choose_target, compare, name_with_suite
 from sightline.evals.core.exports import read_jsonl, to_line
 from sightline.evals.core.result import CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.paired import Paired, describe_interval, number
@@ -246,7 +246,8 @@ def _differences(
     """One case on both sides: a diff of what was sent and answered, and all scores."""
     sides: list[list[CaseResult]] = []
     for results, target, side in ((before, targets[0], "A"), (after, targets[1], "B")):
-        found = [each for each in results if each.case == case and each.target == target]
+        of_target = (each for each in results if each.target == target)
+        found = [each for each in of_target if case in (each.case, name_with_suite(each))]
         if not found:
             raise Fault(Code.USAGE, f"{side} has no result of the case {case!r} on {target}", hint="Check the id.")
         sides.append(found)

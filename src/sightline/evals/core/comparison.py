@@ -1,5 +1,6 @@
 """Comparisons of two sets of results on the same cases, pair by pair, and trends over several runs of a suite."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import Literal
@@ -8,7 +9,7 @@ import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Code, Fault
-from sightline.evals.core.result import CaseResult
+from sightline.evals.core.result import CaseResult, latest_of
 from sightline.evals.core.statistics.intervals import LEVEL, RESAMPLES, Draw
 from sightline.evals.core.statistics.paired import (
     NOISE,
@@ -83,9 +84,13 @@ def compare(
     tolerance: float = 0.0,
     resamples: int = RESAMPLES,
 ) -> RunComparison:
-    """Compare a target of one run with a target of another, or of the same run. Cases are matched by their ids, and the
-    trials of a case are averaged. `names` are for the sentences."""
-    sides = _of_target(before, targets[0]), _of_target(after, targets[1])
+    """Compare a target of one run with a target of another, or of the same run. Cases are matched by their ids, and
+    where a side has several suites with the same id, by their suites too. The trials of a case are averaged. `names`
+    are for the sentences."""
+    first_side, second_side = _of_target(before, targets[0]), _of_target(after, targets[1])
+    # Other cases are matched by their ids alone, because a suite may have been renamed.
+    repeated = _repeated_ids(first_side) | _repeated_ids(second_side)
+    sides = _name_with_suites(first_side, repeated), _name_with_suites(second_side, repeated)
     tallies = tally_results(sides[0]), tally_results(sides[1])
     pairs = tuple(_pairs(sides, tallies, tolerance))
     groups = [pair.group for pair in pairs]
@@ -139,7 +144,7 @@ def choose_target(results: Sequence[CaseResult], wanted: str, side: str, option:
 
 
 def _of_target(results: Sequence[CaseResult], target: str) -> list[CaseResult]:
-    found = [result for result in {each.key: each for each in results}.values() if result.target == target]
+    found = [result for result in latest_of(results) if result.target == target]
     if not found:
         raise Fault(
             Code.USAGE,
@@ -147,6 +152,25 @@ def _of_target(results: Sequence[CaseResult], target: str) -> list[CaseResult]:
             hint=nearest(target, targets_of(results), "It has"),
         )
     return found
+
+
+def name_with_suite(result: CaseResult) -> str:
+    """The name of a case whose id is in several suites."""
+    return f"{result.suite}: {result.case}"
+
+
+def _repeated_ids(results: Sequence[CaseResult]) -> set[str]:
+    """The ids that cases of several suites have."""
+    ids = Counter(case for _, case in {result.suite_case for result in results})
+    return {case for case, count in ids.items() if count > 1}
+
+
+def _name_with_suites(results: Sequence[CaseResult], ids: set[str]) -> list[CaseResult]:
+    """The results; those of cases with these ids have the suite in the name of the case."""
+    return [
+        msgspec.structs.replace(result, case=name_with_suite(result)) if result.case in ids else result
+        for result in results
+    ]
 
 
 def _pairs(

@@ -14,7 +14,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import is_missing, weighted_mean
 from sightline.evals.core.result import CaseResult, CaseScore, Check, Score, Verdict, latest_of
-from sightline.evals.core.summary import Amount, amount_of, score_or_reason
+from sightline.evals.core.summary import Amount, amount_of, score_or_reason, was_sent
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
 from sightline.wire import jsontext
@@ -279,7 +279,7 @@ def _properties(target: str, results: Sequence[CaseResult]) -> list[tuple[str, s
     ran = [each for each in results if each.status != "skipped"]
     # A cached answer reports its original cost; nothing was spent on it in this run.
     found += _amount("cost", "_usd", amount_of(each.observation.cost for each in ran if not each.cached), ".6f")
-    usages = [each.observation.usage or Usage() for each in ran]
+    usages = [each.observation.usage or Usage() for each in ran if was_sent(each)]
     found += _amount("input_tokens", "", amount_of(each.input_tokens for each in usages), ".0f")
     found += _amount("output_tokens", "", amount_of(each.output_tokens for each in usages), ".0f")
     return found

@@ -233,8 +233,8 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, resamples: in
     bootstrap = bootstrap_interval(scores, draw, groups=groups, resamples=resamples)
     ran = [result for result in results if result.status != "skipped"]
     fresh = [result for result in ran if not result.cached]
-    usages = [result.observation.usage or Usage() for result in ran if _was_sent(result)]
-    cost = amount_of(result.observation.cost for result in fresh if _was_sent(result))
+    usages = [result.observation.usage or Usage() for result in ran if was_sent(result)]
+    cost = amount_of(result.observation.cost for result in fresh if was_sent(result))
     grading = amount_of(cost for each in ran for cost in judging_costs(each))
     excluded = describe_excluded([each.why for each in tally.excluded], bounds, "the mean score")
     return TargetSummary(
@@ -309,7 +309,7 @@ def judging_costs(result: CaseResult) -> tuple[float | None, ...]:
     return tuple(score.cost for score in _judges(_graders(result)))
 
 
-def _was_sent(result: CaseResult) -> bool:
+def was_sent(result: CaseResult) -> bool:
     """Whether there can be tokens and a cost: False for a case that failed before anything was sent, which is known to
     have cost nothing. If a machine was lost, it is unknown what it sent, so its case counts."""
     seen = result.observation

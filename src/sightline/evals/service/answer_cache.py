@@ -15,7 +15,7 @@ from sightline.evals.service.eval_log import LineWriter
 from sightline.exchange.outbound import Prepared
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.journal.journal import FactFormat, Journal
-from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
+from sightline.model.exchange import AttemptStarted, ExchangeFinished
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook, Store
@@ -66,8 +66,9 @@ def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: Pr
     recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
     if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
         return None
-    began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
-    ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
+    # As it was measured when it was new: without holds, and without attempts that the provider refused.
+    began = next(each.at for each in reversed(facts) if isinstance(each.fact, AttemptStarted))
+    ended = next(each.at for each in facts if isinstance(each.fact, ExchangeFinished))
     return Found(recorded.reply(), exchange, max(0.0, ended - began))
 
 

@@ -214,6 +214,8 @@ def test_failed_edit_explains_how_to_correct_it(tmp_path: Path, old: str, new: s
 def test_ends_of_lines_stay_what_they_are(tmp_path: Path) -> None:
     assert edited(tmp_path, b"a\r\nb\r\nc\r\n", "a\nb", "x\ny") == b"x\r\ny\r\nc\r\n"
     assert edited(tmp_path, b"a\r\nb\r\nc\r\n", "b", "y") == b"a\r\ny\r\nc\r\n"
+    assert edited(tmp_path, b"a\r\nb\r\nc\r\n", "b", "x\ny") == b"a\r\nx\r\ny\r\nc\r\n"
+    assert edited(tmp_path, b"a\r\nb\nc\r\n", "b", "x\ny") == b"a\r\nx\ny\nc\r\n", "line ends of both kinds"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])

@@ -57,6 +57,11 @@ def test_what_is_fenced_off_and_never_ends_does_not_take_the_rest_with_it() -> N
     assert escape("~~~\nx") == "```\n~~~\nx\n```"
 
 
+@pytest.mark.parametrize("said", ["```\nx = 1\n```\n", "\n```\nx = 1\n```", "   ~~~\nx = 1\n~~~"])
+def test_an_answer_that_is_only_code_keeps_its_fences_beside_blank_lines(said: str) -> None:
+    assert read(f"### User\n\nCode?\n\n### Assistant\n\n{escape(said)}\n\n") == [("Code?", said)]
+
+
 def test_text_without_speaker_labels_is_not_a_conversation() -> None:
     assert not is_markdown("# A text\n\nabout something")
     assert read("## User\n\n## Assistant\nSo.") == [("", "So.")]

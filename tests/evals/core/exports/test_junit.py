@@ -142,6 +142,19 @@ def test_cost_and_tokens_are_suite_properties() -> None:
     ]
 
 
+def test_a_case_that_was_not_sent_leaves_the_sums_known() -> None:
+    seen = CaseObservation(usage=Usage(input_tokens=9, output_tokens=2), cost=0.01)
+    unsent = CaseObservation(requests=0, cost=0.0, error="there is no file")
+    root = parsed([row("x", 1.0, seen=seen), row("y", None, status="execution_error", seen=unsent)])
+    assert {each.get("name"): each.get("value") for each in root.findall(".//property")} == {
+        "target": "a",
+        "mean_score": "1.000",
+        "cost_usd": "0.010000",
+        "input_tokens": "9",
+        "output_tokens": "2",
+    }
+
+
 def test_an_answer_of_the_cache_costs_nothing_again() -> None:
     asked, cached = (row(name, 1.0, seen=CaseObservation(cost=0.25), cached=name == "y") for name in "xy")
     spent = [each.get("value") for each in parsed([asked, cached]).findall(".//property[@name='cost_usd']")]

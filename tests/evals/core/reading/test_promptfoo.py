@@ -54,6 +54,19 @@ def test_a_value_in_a_file_that_is_no_text_is_reported() -> None:
     assert problem(text, FILES).message == "the file is not UTF-8: byte 0 is 0xff"
 
 
+def test_tests_may_have_the_same_description() -> None:
+    suite = sound(
+        "prompts: ['Say {{a}}']\n"
+        "tests:\n"
+        "  - {description: short, vars: {a: 1}, assert: [{type: contains, value: x}]}\n"
+        "  - {description: short, vars: {a: [2, 3]}, assert: [{type: contains, value: x}]}\n"
+        "  - {vars: {a: 4}, assert: [{type: contains, value: x}]}\n"
+        "  - {description: test-3, vars: {a: 5}, assert: [{type: contains, value: x}]}\n"
+    )
+    assert [case.id for case in suite.cases] == ["short", "short (2) #1", "short (2) #2", "test-3", "test-3 (2)"]
+    assert [case.group for case in suite.cases] == ["short", "short (2)", "short (2)", "test-3", "test-3 (2)"]
+
+
 def test_a_sentence_that_ends_in_a_file_is_a_sentence() -> None:
     assert said("[Summarise notes.txt]") == [user("Summarise notes.txt")]
     assert said("['[1, 2']") == [user("[1, 2")]

@@ -96,7 +96,8 @@ class FileTools:
             every: replace it wherever it is
         """
         mark, codec, text = self._read(path)
-        if "\r\n" in text and old_text not in text:
+        returns = text.count("\r\n")
+        if returns and (old_text not in text or returns == text.count("\n")):
             # The model was shown \n line ends.
             old_text, new_text = _with_returns(old_text), _with_returns(new_text)
         places = _places(text, old_text)

@@ -47,6 +47,8 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     state: LifecycleState = "idle"
     hand: Hand = ""
     exchange: str = ""
+    run: str = ""
+    is_edited: bool = False
 
 
 _EXTRA = ExtraFields.__struct_fields__
@@ -132,6 +134,8 @@ def _pair(gathering: ChatImporter, topics: _Topics, entry: JsonObject, *, is_own
         hand=kept.hand,
         at=at,
         exchange=kept.exchange,
+        run=kept.run,
+        is_edited=kept.is_edited,
     )
 
 
@@ -140,16 +144,12 @@ _FLAGS = {"blue": "b", "grey": "g"}
 
 def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
     """The pairs with all their data, and the topics."""
-
-    def depth(topic: Topic) -> int:
-        return len(history.topics.path(topic.id))
-
     head: JsonObject = {
         "schema": OWN_SCHEMA,
         "generatedAt": iso_time(now),
         "filterInput": filter_text,
         "count": len(pairs),
-        "topics": [msgspec.to_builtins(topic) for topic in sorted(history.topics, key=depth)],
+        "topics": [msgspec.to_builtins(topic) for topic in history.topics.parents_first()],
     }
     return encode(head)[:-1] + b',"pairs":[' + b",".join(encode(_entry(history, pair)) for pair in pairs) + b"]}\n"
 
@@ -232,7 +232,8 @@ def escape(text: str) -> str:
     fence = ""
     for line in lines:
         fence = _fence_after(fence, line)
-    if not fence and _unfence(text) == text:
+    stripped = text.strip()  # as a reader sees it
+    if not fence and _unfence(stripped) == stripped:
         return "\n".join(lines)
     outer = "`" * (max(map(len, _TICKS.findall(text)), default=2) + 1)
     return "\n".join((outer, *lines, outer))

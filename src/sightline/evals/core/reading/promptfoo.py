@@ -3,7 +3,7 @@ is an error that says what to write instead, or a warning if it does not affect 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Annotated, ClassVar, cast
@@ -178,6 +178,7 @@ class _Tests:
     file: str
     findings: SuiteFindings
     providers: PromptfooProviders
+    _names: set[str] = field(default_factory=set)
 
     def read(self, document: Node, suite: SuiteKeys) -> NeedsFiles[list[Node]]:
         findings = self.findings
@@ -199,7 +200,7 @@ class _Tests:
 
     def _cases(self, test: CaseKeys, default: CaseKeys, prompts: list[Node], index: int) -> NeedsFiles[list[Node]]:
         place, path = test.node.place, test.node.path
-        name = re.sub(r"\s+", " ", test.description or f"test-{index + 1}").strip()
+        name = self._unique(re.sub(r"\s+", " ", test.description or f"test-{index + 1}").strip())
         options = {**self._options(default), **self._options(test)}
         judge = options.get("provider")
         target = "" if judge is None else self.providers.name_of(judge)
@@ -229,6 +230,15 @@ class _Tests:
                 }
                 cases.append(Node(members, place, path, dict.fromkeys(members, place)))
         return cases
+
+    def _unique(self, name: str) -> str:
+        """The name with a number if an earlier test has it: descriptions may be repeated, ids may not."""
+        found, number = name, 1
+        while found in self._names:
+            number += 1
+            found = f"{name} ({number})"
+        self._names.add(found)
+        return found
 
     def _options(self, owner: CaseKeys) -> dict[str, Node]:
         for name, each in owner.options.items():

@@ -8,7 +8,7 @@ import { attempt, toast, toastError } from "../../kit/toast.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { waitingRuns } from "../runs/approval.js";
 import { held, onHeld } from "../traffic/feed.js";
-import { inChat, sessionOfChat } from "./chats.js";
+import { chat, inChat, sessionOfChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
 import { inView, changeView, condition, noteSent, onChat, sending, viewId } from "./feed.js";
@@ -67,21 +67,28 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
   const { text, replaces } = asked;
   const attachments = wireAttachments(asked.items);
   const own = { view: viewId, text, attachments, replaces, quota, hold, step, expect_sha256: expect };
+  const at = chat.peek();
   const stop = hold ? openWhenHeld() : () => {};
   isPosting.value = true;
   try {
     await whenShown();
+    if (at !== chat.peek()) throw new ApiError("page", "Another chat is open.", "Your question was not sent.");
     const { pair } = await inView(() => post(inChat("/api/chat/send"), own));
+    if (at !== chat.peek()) return undefined;
     if (hold) wait(pair, asked);
     noteSent(pair);
   } catch (error) {
     stop();
     const isGone = asked.replaces !== "" && error instanceof ApiError && error.status === 404;
     const back = isGone ? { ...asked, replaces: "" } : asked; // the pair that it was to replace was deleted meanwhile
-    handleRefusal(error, {
-      again: (next) => void send({ hold, step, expect, quota: next, draft: asked }),
-      onCancel: () => restoreDraft(back),
-    });
+    const onCancel = () => restoreDraft(back, at);
+    if (at !== chat.peek()) {
+      onCancel();
+      return void toastError(error);
+    }
+    const again = (/** @type {Quota} */ next) =>
+      at === chat.peek() ? void send({ hold, step, expect, quota: next, draft: asked }) : onCancel();
+    handleRefusal(error, { again, onCancel });
   } finally {
     isPosting.value = false;
   }
@@ -114,12 +121,13 @@ function openWhenHeld() {
 
 /** What was held and dropped comes back to the input. @param {string} pair @param {Draft} draft */
 function wait(pair, draft) {
+  const at = chat.peek();
   const stop = onChat(async (kind, ended) => {
     if (kind !== "answered" || ended !== pair) return;
     stop();
     const response = await get(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}`)).catch(() => null);
     if (!response || response.state !== "error" || response.answer) return;
-    restoreDraft({ ...draft, replaces: pair });
+    restoreDraft({ ...draft, replaces: pair }, at);
     toast("Nothing was sent.", { hint: "Your question is back in the input." });
   });
 }

@@ -60,14 +60,24 @@ export function take() {
   return taken;
 }
 
-/** What could not be sent comes back, before what was written since. @param {Draft} draft */
-export function restoreDraft(draft) {
-  const since = text.value;
-  write({
-    text: since && since !== draft.text ? `${draft.text}\n\n${since}` : draft.text,
-    items: [...draft.items, ...items.value],
-    replaces: draft.replaces || replaces.value,
-  });
+/**
+ * What could not be sent comes back to the chat that it was written in, before what was written there since.
+ * @param {Draft} draft
+ * @param {string} [of] the chat, if it is not the one that is open
+ */
+export function restoreDraft(draft, of = owner) {
+  const isOpen = of === owner;
+  const since = isOpen
+    ? { text: text.value, items: items.value, replaces: replaces.value }
+    : { ...readDraft(of), items: kept.get(of) ?? [] };
+  const both = {
+    text: since.text && since.text !== draft.text ? `${draft.text}\n\n${since.text}` : draft.text,
+    items: [...draft.items, ...since.items],
+    replaces: draft.replaces || since.replaces,
+  };
+  if (isOpen) return write(both);
+  kept.set(of, both.items);
+  store(keyOf(NAME, of), JSON.stringify({ text: both.text, replaces: both.replaces }), "sessionStorage");
 }
 
 export function isEmpty() {

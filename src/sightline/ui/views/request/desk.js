@@ -107,18 +107,23 @@ export class Desk {
 
   async load() {
     const before = this._answers;
+    const own = (this._loads += 1);
     try {
       const answer = joinTexts(await get(`${this.path}?frames=0&texts=once`));
-      if (this._isClosed || this._edits.isBusy) return;
+      if (this._isClosed || this._edits.isBusy || own < this._loaded) return;
       // An edit was answered meanwhile: this may be how things stood before it.
       if (before !== this._answers) return void this.load();
+      this._loaded = own;
       this._take(answer);
       this.trouble.value = null;
     } catch (error) {
-      if (!this._isClosed) this.trouble.value = /** @type {ApiError} */ (error);
+      if (!this._isClosed && own > this._loaded) this.trouble.value = /** @type {ApiError} */ (error);
     }
   }
 
+  /** Counts the loads, and the last one that is shown: what an earlier one brings after it is out of date. */
+  _loads = 0;
+  _loaded = 0;
   /** Counts the edits that were answered. */
   _answers = 0;
   /** Whether the answer to an edit had changes of another page, which are not shown yet. */

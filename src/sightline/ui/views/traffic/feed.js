@@ -247,15 +247,19 @@ function without(kept, id) {
   return kept.some((line) => line.id === id) ? kept.filter((line) => line.id !== id) : kept;
 }
 
-/** Ask for the lines that facts have touched. */
+let isCatchingUp = false;
+
+/** Ask for the lines that facts have touched, once at a time: an answer that comes late would be older than the next. */
 async function catchUp() {
   timer = undefined;
   askLater();
-  if (reading) return; // it asks for them itself
+  if (reading || isCatchingUp) return; // it asks for them itself
   const wanted = filter.value;
   const ids = touched;
   touched = new Set();
   if (sort.value) return;
+  isCatchingUp = true;
+  let isBroken = false;
   try {
     const fresh = await fetchLines(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE), { isList: true });
     const rest = [...ids].filter(
@@ -267,7 +271,11 @@ async function catchUp() {
     if (wanted === filter.value) lines.value = mergeLines(lines.value, [...fresh, ...single.flat()]);
     held.value = held.value.map((line) => lines.value.find((each) => each.id === line.id) ?? line);
   } catch {
+    isBroken = true;
     for (const id of ids) touched.add(id); // asked again with the next fact, or when the connection is back
+  } finally {
+    isCatchingUp = false;
+    if (touched.size && !isBroken) timer ??= setTimeout(catchUp, TOGETHER);
   }
 }
 
