@@ -46,6 +46,11 @@ export class Desk {
     /** Refused texts by target: they stay in the editor. @type {Signal<Map<string, string>>} */
     this.refusals = signal(new Map());
     /**
+     * Applies what the open JSON editor has and the document does not; whether it could. Null if there is nothing.
+     * @type {(() => Promise<boolean>) | null}
+     */
+    this.applyOpen = null;
+    /**
      * How long the text in the open editor is, for the prediction.
      * @type {Signal<{ name: string, length: number } | null>}
      */
@@ -403,7 +408,8 @@ export class Desk {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
-      if (!(await this._edits.flush()) || this.refusals.peek().size) {
+      const isApplied = !this.applyOpen || (await this.applyOpen());
+      if (!isApplied || !(await this._edits.flush()) || this.refusals.peek().size) {
         toast("Not sent: an edit was refused.", { hint: "Check the marked section.", tone: "bad" });
         return;
       }
