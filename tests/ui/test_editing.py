@@ -107,6 +107,21 @@ def test_json_in_an_open_editor_leaves_as_it_is_shown_or_not_at_all(stage: PageS
     assert json.loads(stage.desk.sent[-1])["messages"][0] == system("You are kind.")
 
 
+def test_the_first_key_in_a_new_message_replaces_its_placeholder(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(user("Hello?")))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        card(page, "User 1").click()
+        page.keyboard.press("o")
+        expect(page.get_by_role("textbox", name="Edit User 2")).to_have_text("New message")
+        page.keyboard.type("And again")
+        page.keyboard.press("Control+Enter")
+        expect(proof(page)).to_contain_text("sent = shown")
+    answer.result(30)
+    assert [each["content"] for each in json.loads(stage.desk.sent[-1])["messages"]] == ["Hello?", "And again"]
+
+
 def test_everything_can_be_undone_and_the_bytes_are_the_clients_again(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), QUESTION, max_tokens=64))
     original = stage.desk.server.body(exchange, "received")

@@ -41,7 +41,7 @@ export class Desk {
     this.isBusy = signal(false);
     /** @type {Signal<string>} what an answer is being waited for: send, drop, answer */
     this.doing = signal("");
-    /** @type {Signal<Target & { mode?: "text" | "json" } | null>} */
+    /** @type {Signal<Target & { mode?: "text" | "json", isNew?: boolean } | null>} */
     this.editing = signal(null);
     /** Refused texts by target: they stay in the editor. @type {Signal<Map<string, string>>} */
     this.refusals = signal(new Map());
@@ -378,7 +378,7 @@ export class Desk {
     return section.parts.some((part) => part.deleted || was.get(part.id) !== (part.text ?? ""));
   }
 
-  /** @param {Target & { mode?: "text" | "json" }} target */
+  /** @param {Target & { mode?: "text" | "json", isNew?: boolean }} target */
   edit(target) {
     this.stopEditing();
     this.editing.value = target;

@@ -43,6 +43,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
       language,
       original: isCompared ? original : null,
       isFocused: true,
+      isSelected: desk.editing.peek()?.isNew,
       onChange: change,
       onDone: done,
     })}
