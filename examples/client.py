@@ -2,6 +2,7 @@
 
 import json
 import os
+import urllib.error
 import urllib.request
 
 BASE = os.environ["OPENAI_BASE_URL"]
@@ -13,8 +14,11 @@ def main() -> None:
     """Ask once."""
     headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
     request = urllib.request.Request(f"{BASE}/chat/completions", json.dumps(QUESTION).encode(), headers)
-    with urllib.request.urlopen(request) as response:
-        print(json.load(response)["choices"][0]["message"]["content"])
+    try:
+        with urllib.request.urlopen(request) as response:
+            print(json.load(response)["choices"][0]["message"]["content"])
+    except urllib.error.HTTPError as error:  # dropped in Sightline, or refused by the provider
+        raise SystemExit(json.load(error)["error"]["message"]) from None
 
 
 if __name__ == "__main__":

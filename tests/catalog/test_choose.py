@@ -80,6 +80,8 @@ def test_provider_without_a_default_model_requires_a_model_name() -> None:
     [
         ("gtp-5", 'Did you mean "gpt-5"? Write provider/model to say who serves it, for instance openai/gtp-5.'),
         ("", "Write provider/model to say who serves it, for instance openai/MODEL."),
+        ("antropic/nosuch", 'There is no provider "antropic"; did you mean "anthropic"? Write provider/model'),
+        ("foo/nosuch", 'There is no provider "foo". Write provider/model'),
         ("bare-1", ""),
     ],
 )

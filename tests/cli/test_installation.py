@@ -190,6 +190,9 @@ def test_uninstall_says_what_is_where_and_changes_nothing(at_home: Path, capsys:
     assert f"settings  {at_home / 'config' / 'sightline'}  (1 file, 21 bytes)\n" in out
     assert "program   " in out
     assert "Nothing was removed" in err
+    if "runs from a checkout" in err:
+        assert "removes all of it but the program" in err
+        assert "MB)" in out.partition("program   ")[2]
     assert sorted(at_home.rglob("*")) == before
 
 

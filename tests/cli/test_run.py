@@ -240,6 +240,7 @@ def test_codex_signed_in_with_chatgpt_finds_a_server_that_knows_where_to_go(
         ([], "there is no command"),
         (["--"], "there is no command"),
         (["--", "no-such-command-here"], "'no-such-command-here' cannot be found"),
+        (["--", __file__], "test_run.py' is not executable"),
         (["--session", "..", "--", "true"], "cannot be the name"),
         (["--session", " ", "--", "true"], "cannot be the name"),
         (["--session", "a\nb", "--", "true"], "cannot be the name"),

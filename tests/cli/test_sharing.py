@@ -108,6 +108,16 @@ def test_a_pattern_that_is_none_is_an_error_that_names_it(capsysbinary: Captured
     assert "[export] patterns" in told
 
 
+def test_a_pattern_that_matches_words_of_the_record_itself_is_an_error_and_writes_nothing(
+    capsysbinary: Captured, tmp_path: Path
+) -> None:
+    file = tmp_path / "shared"
+    _, told = ran(capsysbinary, "export", "session:two", "--redact", "--pattern", "e", "-o", str(file), status=2)
+    assert "error[config]: a value to be replaced is also in a word of the record's own" in told
+    assert "Make the regular expression longer" in told
+    assert not file.exists()
+
+
 def test_sections_are_left_out_and_values_kept_as_the_options_say(capsysbinary: Captured) -> None:
     out, told = ran(capsysbinary, "export", "session:two", "--as", "markdown", "--without", "assistant", "--keep", MAIL)
     assert MAIL in out.decode()

@@ -239,8 +239,8 @@ def test_a_filter_has_an_end() -> None:
         ("r20", FilterScope.RULES, '"r20" (latest) means nothing for rules'),
         ("o", FilterScope.TRAFFIC, '"o" (context) means nothing for traffic'),
         ("m", FilterScope.TRAFFIC, '"m" needs a value'),
-        ("tokens>50k", FilterScope.RULES, '"tokens" (tokens) means nothing for rules'),
-        ("!ok", FilterScope.RULES, '"ok" (ok) means nothing for rules'),
+        ("tokens>50k", FilterScope.RULES, '"tokens" means nothing for rules'),
+        ("!ok", FilterScope.RULES, '"ok" means nothing for rules'),
         ("e", FilterScope.RULES, '"e" (error) means nothing for rules'),
     ],
 )

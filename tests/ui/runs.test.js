@@ -111,7 +111,7 @@ test("limits and spendings in words", () => {
     ],
   );
   const unknown = spendings({ ...run, spent: { ...run.spent, cost: null } }).find(({ name }) => name === "cost");
-  assert.equal(unknown?.spent, "unknown");
+  assert.deepEqual([unknown?.spent, unknown?.unit], ["unknown", "cost"]);
   assert.deepEqual(
     ["answered", "cancelled", "limit"].map((why) => toneOf({ state: "ended", why })),
     ["good", "", "bad"],

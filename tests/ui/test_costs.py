@@ -1,6 +1,6 @@
 """Costs on the page: groups, totals, and from a group to its exchanges."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser import NARROW
 from tests.page_stage import PageStage, chat, user
@@ -22,6 +22,24 @@ def test_costs_are_grouped_and_lead_to_their_exchanges(stage: PageStage) -> None
         assert page.evaluate(OVERFLOW) <= 0
         page.get_by_role("link", name="shop").click()
         expect(page.get_by_role("row", name="What is a cost?").first).to_be_visible()
+
+
+def test_prices_of_models_with_long_names_fit_on_a_phone(stage: PageStage) -> None:
+    price = {"provider": "together", "model": "meta-llama/Llama-3.3-70B-Instruct-Turbo", "input": 12.5, "output": 100.0}
+
+    def answer(route: Route) -> None:
+        got = route.fetch()
+        route.fulfill(response=got, json={**got.json(), "prices": [{**price, "as_of": "2026-08", "source": ""}]})
+
+    stage.person.put("/api/interception", {"mode": "off"})
+    stage.free(chat(user("What is a price?")))
+    with stage.visit(size=NARROW) as page:
+        page.route("**/api/costs?*", answer)
+        page.goto(page.url.partition("#")[0] + "#/costs")
+        page.get_by_text("Prices and their sources").click()
+        expect(page.get_by_role("cell", name="2026-08")).to_be_visible()
+        stage.keep(page, "costs-prices-narrow")
+        assert page.locator(".costs-body").evaluate("(each) => each.scrollWidth - each.clientWidth") <= 0
 
 
 def test_a_filter_without_exchanges_and_a_wrong_filter_say_so(stage: PageStage) -> None:

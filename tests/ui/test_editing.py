@@ -83,6 +83,45 @@ def test_a_text_over_several_parts_is_changed_where_it_was_touched(stage: PageSt
     assert (first["text"], picture, last["text"]) == ("Look! Here is a picture.", PICTURE, "What is in it?")
 
 
+def test_json_in_an_open_editor_leaves_as_it_is_shown_or_not_at_all(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(system("You are brief."), user("Hello?")))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        page.get_by_role("button", name="More for System").click()
+        page.get_by_role("menuitem", name="Edit as JSON").click()
+        expect(page.get_by_role("textbox", name="as JSON")).to_be_focused()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text('{"role": "system", "content": "You are')
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_text("Not sent: an edit was refused.")).to_be_visible()
+        expect(card(page, "System").get_by_role("alert")).to_contain_text("Not JSON")
+        assert stage.person.view(exchange)["state"] == "held"
+        page.get_by_role("textbox", name="as JSON").click()
+        page.keyboard.press("Control+End")
+        page.keyboard.insert_text(' kind."}')
+        page.keyboard.press("Control+Enter")
+        expect(proof(page)).to_contain_text("sent = shown")
+        expect(card(page, "System")).to_contain_text("You are kind.")
+    answer.result(30)
+    assert json.loads(stage.desk.sent[-1])["messages"][0] == system("You are kind.")
+
+
+def test_the_first_key_in_a_new_message_replaces_its_placeholder(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(user("Hello?")))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        card(page, "User 1").click()
+        page.keyboard.press("o")
+        expect(page.get_by_role("textbox", name="Edit User 2")).to_have_text("New message")
+        page.keyboard.type("And again")
+        page.keyboard.press("Control+Enter")
+        expect(proof(page)).to_contain_text("sent = shown")
+    answer.result(30)
+    assert [each["content"] for each in json.loads(stage.desk.sent[-1])["messages"]] == ["Hello?", "And again"]
+
+
 def test_everything_can_be_undone_and_the_bytes_are_the_clients_again(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), QUESTION, max_tokens=64))
     original = stage.desk.server.body(exchange, "received")

@@ -9,6 +9,15 @@ from tests.chat_page import opened
 from tests.eval_page import FILE, SUITE, Scene, cell, save
 from tests.page_stage import chat, proof, system, user
 
+OVERLAP = """(cell, words) => {
+  cell.textContent = words;
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  const [inside, around] = [text.getBoundingClientRect(), cell.getBoundingClientRect()];
+  const end = around.right - parseFloat(getComputedStyle(cell).paddingRight);
+  return Math.max(around.left - inside.left, inside.right - end);
+}"""
+
 
 def fits(shown: Shown) -> None:
     """Nothing sticks out to the side."""
@@ -24,6 +33,9 @@ def test_empty_list_shows_how_to_run_the_first_eval(scene: Scene) -> None:
         scene.stage.keep(page, "evals-empty")
         scene.run("--target", "parrot")
         expect(page.get_by_role("link", name="capitals", exact=True)).to_be_visible()
+        for words in ("cost unknown", "$0.0123 + 12 unknown"):
+            assert page.locator(".eval-table tbody td:nth-child(5)").evaluate(OVERLAP, words) <= 0, words
+        scene.stage.keep(page, "evals-cost-unknown")
 
 
 def test_a_run_is_looked_through_by_keyboard_with_failures_first(scene: Scene) -> None:

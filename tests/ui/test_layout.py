@@ -10,6 +10,7 @@ from tests.browser import NARROW
 from tests.page_stage import PageStage, chat, user
 
 TALL = 800
+LONGEST_COST = "~$0.000123"
 GEOMETRY = """() => {
   const box = (each) => {
     const { left, right, top, bottom } = each.getBoundingClientRect();
@@ -58,6 +59,8 @@ def busy(stage: PageStage) -> PageStage:
 
 def measure(page: Page) -> dict[str, Any]:
     expect(page.locator(".row.is-line").nth(3)).to_be_visible()
+    for cell in page.locator(".row.is-line .c-cost").all():
+        cell.evaluate("(each, text) => (each.textContent = text)", LONGEST_COST)
     found: dict[str, Any] = page.evaluate(GEOMETRY)
     return found
 
@@ -82,6 +85,8 @@ def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its
                 assert abs(cell["right"] - head["right"]) < 1, name
                 assert row["top"] <= cell["top"], name
                 assert cell["bottom"] <= row["bottom"] + 0.5, name
+                if name == "c-cost":
+                    assert cell["text"]["left"] >= cell["left"] - 0.5, "the longest cost is wider than its column"
                 if cell["isNumber"] and cell["says"].strip():
                     assert abs(cell["text"]["right"] - head["text"]["right"]) < 2, f"{name} is not at the right"
             for bar in row["bars"]:

@@ -202,6 +202,7 @@ def test_the_connection_panel_shows_how_each_client_is_pointed_here(free: PageSt
         providers = dialog.get_by_role("region", name="Providers")
         expect(providers.get_by_role("listitem").filter(has_text="anthropic")).to_contain_text("ANTHROPIC_API_KEY")
         expect(providers.get_by_role("listitem").filter(has_text="local")).not_to_contain_text("ready")
+        expect(providers).to_contain_text("Start Sightline again, and ask for mine/MODEL:")
         dialog.get_by_role("button", name="Close").first.click()
         expect(dialog).to_have_count(0)
 

@@ -19,6 +19,7 @@ import {
   applyFact,
   titleOf,
   totals,
+  turnWords,
 } from "../../src/sightline/ui/views/traffic/core/lines.js";
 
 /** @import { Line } from "../../src/sightline/ui/views/traffic/core/lines.js" */
@@ -162,6 +163,13 @@ test("a conversation shows its newest turns and says how many are folded away", 
   assert.equal(rowsOf(lines, new Map([["q0", "all"]]), new Set()).length, 10);
   assert.deepEqual(drawn(rowsOf(lines, new Map([["q0", "none"]]), new Set())), ["conversation c:q0"]);
   assert.equal(rowsOf(turns("q", 4, 1), new Map(), new Set()).length, 5, "a row for one turn would save nothing");
+});
+
+test("replays of a turn are no turns of the conversation", () => {
+  const [conversation] = conversations([line("r", 3, { origin: "q1", previous: "q0" }), ...turns("q", 2, 1)]);
+  assert.equal(conversation.lines.length, 3);
+  assert.equal(turnWords(conversation), "2 turns");
+  assert.equal(turnWords({ ...conversation, lines: conversation.lines.slice(0, 1) }), "1 replay");
 });
 
 test("a single exchange is one row without a frame around it", () => {

@@ -146,6 +146,10 @@ def _no_model(catalog: Catalog, wanted: str) -> Fault:
     known = [*catalog.models, *(alias for model in catalog.models.values() for alias in model.aliases)]
     close = [each for name in spellings(wanted) for each in get_close_matches(name, known, n=3)]
     meant = f"Did you mean {' or '.join(dict.fromkeys(map(quote_word, close[:3])))}? " if close else ""
+    name, slash, _ = wanted.partition("/")
+    if slash and name.lower() not in map(str.lower, catalog.providers):
+        close = [quote_word(each) for each in get_close_matches(name.lower(), catalog.providers, n=1)]
+        meant += f"There is no provider {quote_word(name)}{f'; did you mean {close[0]}?' if close else '.'} "
     someone = next(iter(catalog.providers), "provider")
     hint = f"{meant}Write provider/model to say who serves it, for instance {someone}/{wanted or 'MODEL'}."
     return Fault(Code.MODEL_UNKNOWN, f"no provider is known for the model {quote_word(wanted)}", hint=hint)

@@ -234,7 +234,9 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     wanted = found if "all" in arguments.remove else [name for name in found if name in arguments.remove]
     chosen = [found[name] for name in wanted if found[name].paths]
     if not arguments.remove:
-        say("Nothing was removed. `sightline uninstall --remove all` removes all of it.")
+        kept = [each.what for each in found.values() if each.paths and each.remove is None]
+        rest = f"all of it but the {' and the '.join(kept)}" if kept else "all of it"
+        say(f"Nothing was removed. `sightline uninstall --remove all` removes {rest}.")
         return 0
     if any(each.what == "data" for each in chosen) and find_server(data_folder(arguments.data)) is not None:
         raise Fault(Code.USAGE, "a server is running with this data folder", hint="Stop it, and try again.")
@@ -298,10 +300,8 @@ def _program() -> InstalledPart:
     has_pip = find_spec("pip") is not None
     installer = find_installer(Path(sys.prefix), has_pip=has_pip, is_checkout=_is_checkout())
     if installer.name == "a checkout":
-        place = Path(str(files("sightline")))
-        return InstalledPart(
-            "program", place.parents[1], (place,), None, "it runs from a checkout: delete that folder yourself"
-        )
+        folder = Path(str(files("sightline"))).parents[1]
+        return InstalledPart("program", folder, (folder,), None, "it runs from a checkout: delete that folder yourself")
     where = Path(sys.prefix)
     paths: tuple[Path, ...] = (where,)
     note = f"installed with {installer.name}"

@@ -111,6 +111,9 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     if not words:
         raise Fault(Code.USAGE, "there is no command to run", hint="Put it after `--`: sightline run -- claude.")
     if shutil.which(words[0]) is None:
+        if Path(words[0]).is_file():
+            hint = "Name the program that runs it, such as `sightline run -- python FILE`, or make it executable."
+            raise Fault(Code.USAGE, f"the file {words[0]!r} is not executable", hint=hint)
         hint = "Check its spelling, install it, or give its path."
         raise Fault(Code.USAGE, f"the command {words[0]!r} cannot be found", hint=hint)
     return words

@@ -154,7 +154,7 @@ class TerminalPerson:
         try:
             value = decode(after.encode())
         except Fault as fault:
-            say(f"This is not JSON: {fault.message}")
+            say(f"This is {fault.message}")
             return None
         if not isinstance(value, dict):
             say("The arguments must be a JSON object.")

@@ -373,7 +373,8 @@ class _Reader:
     def _check_scope(self, word: Piece, field: FilterField) -> None:
         if self.scope is not None and self.scope not in field.scopes:
             where = " and ".join(sorted(field.scopes))
-            message = f"{quote_word(word.text)} ({field.name}) means nothing for {self.scope}"
+            name = "" if word.text.lower() == field.name else f" ({field.name})"
+            message = f"{quote_word(word.text)}{name} means nothing for {self.scope}"
             raise self._wrong(word, message, f"It is for {where}. Here there are: {', '.join(self._names())}.")
 
     def _without_value(self, word: Piece) -> Fault:

@@ -126,7 +126,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dialect_name = wanted or self.dialect or next(iter(found.values()), DEFAULT)
         for name, each in found.items():
             if each != dialect_name:
-                hint = "A capture is played as it came; deltas can be said in any dialect."
+                hint = "A captured stream keeps its dialect: leave out --dialect. Replies written as deltas fit any."
                 raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {dialect_name}", hint=hint)
         served = [each.name for each in provider_dialects()]
         if dialect_name not in served:

@@ -89,7 +89,7 @@ def test_cases_are_chosen_and_run_several_times(folder: Path, capsys: Captured) 
     assert main(words) == 0
     assert told(capsys)["results"] == 3
     assert main(["eval", "run", SUITE, "--target", "all", "--case", "rome"]) == 2
-    assert "no case of capitals.eval.yaml is wanted" in capsys.readouterr().err
+    assert "no case of capitals.eval.yaml is selected" in capsys.readouterr().err
     tagged = folder / "tagged.yaml"
     tagged.write_text(
         "tests: [{id: a, tags: [slow], criteria: x, input: hi, assertions: [{type: contains, value: a}]},"
@@ -174,7 +174,7 @@ def test_of_several_suites_not_all_must_have_the_cases_that_are_wanted(folder: P
         assert main(["eval", "run", *names, "--target", "all", "--case", "b", "--dry-run"]) == 0
         capsys.readouterr()
     assert main(["eval", "run", SUITE, "other.yaml", "--target", "all", "--case", "z"]) == 2
-    assert "is wanted" in capsys.readouterr().err
+    assert "is selected" in capsys.readouterr().err
 
 
 def test_no_suite_is_begun_where_another_cannot_be(upstream: Upstream, folder: Path, capsys: Captured) -> None:

@@ -96,7 +96,7 @@ async def test_a_suite_is_run_on_the_targets_that_were_picked(desk: EvalDesk) ->
     assert "Madrid" in acme["reason"], "what did not hold, in one look"
     for body, words in (
         ({"file": "capitals.yaml", "targets": ["nobody-9"]}, "neither a target nor a model"),
-        ({"file": "capitals.yaml", "cases": ["nothing-*"]}, "no case of evals/capitals.yaml is wanted"),
+        ({"file": "capitals.yaml", "cases": ["nothing-*"]}, "no case of evals/capitals.yaml is selected"),
     ):
         status, message = await desk.call("evals", body)
         assert (status, words in message) == (422, True), message

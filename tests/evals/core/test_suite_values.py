@@ -180,7 +180,7 @@ def test_what_a_case_depends_on_is_run_with_it() -> None:
 
 
 def test_empty_case_selection_is_reported_with_the_available_cases() -> None:
-    with pytest.raises(Fault, match="no case of s is wanted") as caught:
+    with pytest.raises(Fault, match="no case of s is selected") as caught:
         names(cases=("logn",))
     assert caught.value.hint == "Its cases are: login, logout, billing/invoice, billing/refund."
     many = Suite(name="s", file="s.yaml", cases=tuple(Case(id=f"c{n}") for n in range(9)))

@@ -88,7 +88,7 @@ def select_cases(suite: Suite, options: RunOptions) -> tuple[Case, ...]:
     if not wanted:
         known = ", ".join(case.id for case in suite.cases[:5])
         hint = f"Its cases are: {known}{', …' if len(suite.cases) > 5 else ''}."
-        raise Fault(Code.USAGE, f"no case of {suite.file or suite.name} is wanted", hint=hint)
+        raise Fault(Code.USAGE, f"no case of {suite.file or suite.name} is selected", hint=hint)
     by_id = {case.id: case for case in suite.cases}
     waiting = list(wanted)
     while waiting:

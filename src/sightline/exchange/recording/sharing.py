@@ -8,6 +8,7 @@ stream is found in the folded reply, and the stream is rewritten if its frames s
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -284,7 +285,8 @@ class Redactor:
                 value = self._replace_fields(msgspec.to_builtins(entry.fact), hashes)
                 if isinstance(entry.fact, ReplyStored):
                     value["owner"] = ""  # the owner is of no use to a reader
-                redacted.append(msgspec.structs.replace(entry, fact=msgspec.convert(value, Fact)))
+                with _readable_again():
+                    redacted.append(msgspec.structs.replace(entry, fact=msgspec.convert(value, Fact)))
         return redacted
 
     def summary(self, summary: Summary) -> Summary:
@@ -297,7 +299,9 @@ class Redactor:
         cut = max((end for end in ends if title.endswith(end)), key=len, default="")
         if cut and not any(title.endswith(value) for value in self.found):
             summary = msgspec.structs.replace(summary, title=title.removesuffix(cut) + "…")
-        return msgspec.convert(self._replace_fields(msgspec.to_builtins(summary), {}), Summary)
+        fields = self._replace_fields(msgspec.to_builtins(summary), {})
+        with _readable_again():
+            return msgspec.convert(fields, Summary)
 
     def replace_bytes(self, data: bytes) -> bytes:
         """Redact a body, or a line of a stream: JSON string by string, so that escapes hide nothing, everything else as
@@ -354,7 +358,8 @@ class Redactor:
         wanted = None if reply is None else self._replace_json(_choices(reply), {})
         is_written_anew = reply is not None and reply.fault is None and not recorded.is_raw
         if reply is not None and is_written_anew and (now is None or _choices(now) != wanted):
-            choices = msgspec.convert(wanted, tuple[Choice, ...])
+            with _readable_again():
+                choices = msgspec.convert(wanted, tuple[Choice, ...])
             client = Client(id=reply.id or summary.id, model=reply.model or summary.model, created=int(summary.at))
             written = msgspec.structs.replace(reply, choices=choices)
             data = write_reply(written, recorded.spoken, client, is_stream=summary.is_stream)
@@ -394,6 +399,19 @@ def exchange_of(entries: Sequence[Entry], summary: Summary) -> RecordedExchange 
     if received not in bodies or sent not in bodies:
         return None
     return RecordedExchange(summary, facts, bodies[received], bodies[sent])
+
+
+@contextmanager
+def _readable_again() -> Iterator[None]:
+    """Raises a Fault if what was taken apart cannot be put together with its stand-ins: what was replaced is also in a
+    word of the record's own, such as the x of `text`."""
+    try:
+        yield
+    except msgspec.ValidationError:
+        hint = (
+            "Nothing was written. Make the regular expression longer, so that it matches only what is to be replaced."
+        )
+        raise Fault(Code.CONFIG, "a value to be replaced is also in a word of the record's own", hint=hint) from None
 
 
 def _is_at(found: Redacted, text: str, at: int) -> bool:

@@ -35,6 +35,7 @@ export function loadEditor() {
  * @property {string | null} [original] with it, what differs is marked and can be taken back piece by piece
  * @property {boolean} [isReadOnly]
  * @property {boolean} [isFocused] take the focus when it opens
+ * @property {boolean} [isSelected] select the whole text when it opens
  * @property {(text: string) => void} [onChange]
  * @property {() => void} [onDone] Escape, or Ctrl+Enter where nothing else takes it
  * @property {string} [key]
@@ -70,13 +71,13 @@ export function Editor(props) {
  */
 
 /** @param {EditorProps & { left: { current: Left } }} props */
-function Plain({ value, label, isReadOnly, isFocused, onChange, onDone, left }) {
+function Plain({ value, label, isReadOnly, isFocused, isSelected, onChange, onDone, left }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   // Letters that are typed before the real one is there are no shortcuts of the page.
   useLayoutEffect(() => {
     const own = field.current;
     if (!own) return undefined;
-    own.setSelectionRange(own.value.length, own.value.length);
+    own.setSelectionRange(isSelected ? 0 : own.value.length, own.value.length);
     if (isFocused) own.focus();
     return () => {
       if (document.activeElement !== own) return;
@@ -110,7 +111,7 @@ function Rich(props) {
   const hasMerge = typeof props.original === "string";
 
   useLayoutEffect(() => {
-    const { module, isFocused, left } = latest.current;
+    const { module, isFocused, isSelected, left } = latest.current;
     const before = editor.current?.state;
     const text = before ? before.doc.toString() : latest.current.value;
     const place = left.current && {
@@ -120,7 +121,8 @@ function Rich(props) {
     left.current = null;
     const view = new module.EditorView({
       doc: text,
-      selection: before?.selection ?? place ?? { anchor: isFocused ? text.length : 0 },
+      selection: before?.selection ??
+        place ?? { anchor: isSelected || !isFocused ? 0 : text.length, head: isFocused ? text.length : 0 },
       extensions: extensions(module, latest, known),
       parent: /** @type {HTMLElement} */ (host.current),
     });

@@ -141,7 +141,7 @@ def test_a_server_that_is_switched_off_is_not_looked_at() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (b"{", "is not JSON"),
+        (b"{", "mcp.json is not JSON: expecting"),
         (b'{"mcpServers": {} // mine\n}', "is not JSON"),
         ([], "the file must be an object, not an empty list"),
         ({}, 'the file lacks the key "mcpServers"'),

@@ -226,7 +226,7 @@ def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[
         document = decode(text)
     except Fault as fault:
         hint = "Correct the file at that place. Comments and commas behind a last value are not JSON."
-        raise Fault(Code.CONFIG, f"{where} is not JSON: {fault.message}", hint=hint) from fault
+        raise Fault(Code.CONFIG, f"{where} is {fault.message}", hint=hint) from fault
     reader = _ConfigReader(text, where)
     file = reader.read(document, _McpFile)
     notes, servers = [], []

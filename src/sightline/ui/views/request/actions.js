@@ -28,7 +28,7 @@ export function edit(desk, section, isWhole) {
 }
 
 /**
- * A new message below a section, open for writing.
+ * A new message below a section, open for writing: its placeholder is selected, so that the first key replaces it.
  * @param {Desk} desk
  * @param {Section} section
  * @param {"user" | "assistant"} role
@@ -45,7 +45,7 @@ export async function insert(desk, section, role) {
   const before = new Set(desk.sections.peek().map((each) => each.id));
   if (!(await desk.apply({ op: "insert", pointer: `${place.list}/${place.index + 1}`, value }))) return;
   const made = desk.sections.peek().find((each) => !before.has(each.id));
-  if (made) desk.edit({ section: made.id });
+  if (made) desk.edit({ section: made.id, isNew: true });
 }
 
 /**

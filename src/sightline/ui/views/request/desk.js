@@ -41,10 +41,15 @@ export class Desk {
     this.isBusy = signal(false);
     /** @type {Signal<string>} what an answer is being waited for: send, drop, answer */
     this.doing = signal("");
-    /** @type {Signal<Target & { mode?: "text" | "json" } | null>} */
+    /** @type {Signal<Target & { mode?: "text" | "json", isNew?: boolean } | null>} */
     this.editing = signal(null);
     /** Refused texts by target: they stay in the editor. @type {Signal<Map<string, string>>} */
     this.refusals = signal(new Map());
+    /**
+     * Applies what the open JSON editor has and the document does not; whether it could. Null if there is nothing.
+     * @type {(() => Promise<boolean>) | null}
+     */
+    this.applyOpen = null;
     /**
      * How long the text in the open editor is, for the prediction.
      * @type {Signal<{ name: string, length: number } | null>}
@@ -378,7 +383,7 @@ export class Desk {
     return section.parts.some((part) => part.deleted || was.get(part.id) !== (part.text ?? ""));
   }
 
-  /** @param {Target & { mode?: "text" | "json" }} target */
+  /** @param {Target & { mode?: "text" | "json", isNew?: boolean }} target */
   edit(target) {
     this.stopEditing();
     this.editing.value = target;
@@ -408,7 +413,8 @@ export class Desk {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
-      if (!(await this._edits.flush()) || this.refusals.peek().size) {
+      const isApplied = !this.applyOpen || (await this.applyOpen());
+      if (!isApplied || !(await this._edits.flush()) || this.refusals.peek().size) {
         toast("Not sent: an edit was refused.", { hint: "Check the marked section.", tone: "bad" });
         return;
       }

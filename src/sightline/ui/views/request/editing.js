@@ -6,7 +6,7 @@ import { button } from "../../kit/button.js";
 import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
 import { checkbox } from "../../kit/fields.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 
 /** @import { Section } from "../../api-types.d.ts" */
 /** @import { Target } from "../../kit/core/edits.js" */
@@ -43,6 +43,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
       language,
       original: isCompared ? original : null,
       isFocused: true,
+      isSelected: desk.editing.peek()?.isNew,
       onChange: change,
       onDone: done,
     })}
@@ -59,7 +60,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
 }
 
 /**
- * A whole item as JSON; it is sent to the server when it is applied.
+ * A whole item as JSON; it goes to the server when it is applied, or with the request that it belongs to.
  * @param {{ desk: Desk, section: Section }} props
  */
 export function JsonPane({ desk, section }) {
@@ -90,12 +91,19 @@ export function JsonPane({ desk, section }) {
       value = exactValue(typed);
     } catch (error) {
       setProblem(`Not JSON: ${/** @type {Error} */ (error).message}`);
-      return;
+      return false;
     }
     const isWhole = section.kind === "options" || section.pointer === "";
-    if (await desk.apply(isWhole ? { op: "set_body", body: typed } : { op: "set", pointer: section.pointer, value }))
-      desk.stopEditing();
+    const operation = isWhole ? { op: "set_body", body: typed } : { op: "set", pointer: section.pointer, value };
+    if (!(await desk.apply(operation))) return false;
+    desk.stopEditing();
+    return true;
   };
+  // It is on screen, so the request must not leave without it.
+  useLayoutEffect(() => {
+    desk.applyOpen = text !== null && typed !== text ? apply : null;
+    return () => void (desk.applyOpen = null);
+  });
   if (text === null && !problem) return html`<p class="faint">Loading…</p>`;
   return html`<div class="editing">
     ${

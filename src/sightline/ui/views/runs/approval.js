@@ -92,10 +92,10 @@ export function RunControls({ run, hasLink = true }) {
         ${spendings(run)
           .filter(({ name }) => name !== "seconds")
           .map(
-            ({ name, label, spent, limit }) =>
+            ({ name, label, unit, spent, limit }) =>
               html`<span key=${name} title=${limit ? `${label}: ${spent} of ${limit}` : label}>
                 ${spent}
-                ${limit ? html`<span class="faint"> / ${limit}</span>` : null} ${name === "cost" ? "" : label}
+                ${limit ? html`<span class="faint"> / ${limit}</span>` : null} ${unit}
               </span>`,
           )}
       </span>

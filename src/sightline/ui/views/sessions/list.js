@@ -1,6 +1,7 @@
 // @ts-check
 /** All sessions: who asked, how often, what it took, and when last. */
 
+import { about } from "../../kit/about.js";
 import { onKinds } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
@@ -51,7 +52,7 @@ export function Sessions() {
       value && !all.length
         ? html`<div class="empty">
             <p>${wanted ? "No session matches." : "No sessions are recorded yet."}</p>
-            <p class="soft">Agents name their own sessions. To name one: <code>sightline run --session NAME</code>.</p>
+            <p class="soft">Agents name their own sessions. To name one: <code>${about.value.program} run --session NAME</code>.</p>
           </div>`
         : null
     }

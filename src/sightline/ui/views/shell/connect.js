@@ -57,7 +57,7 @@ function Providers() {
         : html`<p class="faint" role="status">Checking the providers on this machine…</p>`
     }
     <p class="soft">
-      A server of your own takes a table in <code>sightline.toml</code>. Start Sightline again, and ask for
+      A server of your own takes a table in <code>sightline.toml</code>. Start Sightline again, and ask for${" "}
       <code>mine/MODEL</code>:
     </p>
     ${h(CopyBlock, { text: OWN_SERVER, label: "Copy the table" })}

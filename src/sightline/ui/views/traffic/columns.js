@@ -110,7 +110,7 @@ export const COLUMNS = [
     help: "US dollars, where the prices are known",
     isNumber: true,
     class: "number",
-    widths: ["72px", "58px", "58px", "58px"],
+    widths: ["84px", "82px", "82px", "82px"],
     show: ({ line }) => costOf(line),
     tip: (line) => (line.is_estimated ? "Estimated: the provider did not count the tokens" : null),
     showAll: ({ sums }) => sumOfCosts(sums),

@@ -7,7 +7,7 @@ import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html } from "../../vendor/preact.js";
 import { COLUMNS, cell, showState, showTitle, tokenWords } from "./columns.js";
-import { stateOf, titleOf, totals } from "./core/lines.js";
+import { stateOf, titleOf, totals, turnWords } from "./core/lines.js";
 
 /** @import { Row } from "./core/lines.js" */
 /** @import { CellProps } from "./columns.js" */
@@ -105,7 +105,7 @@ function conversationRow(props, row) {
       ${h(Icon, { name: "right" })}
     </span>
     <span class="cut conversation-title">${titleOf(conversation) || "Conversation"}</span>
-    <span class="count turns number">${countOf(conversation.lines.length, "turn")}</span>
+    <span class="count turns number">${turnWords(conversation)}</span>
     <a
       class="session-link"
       href=${hashOf({ view: "session", name: newest.session || newest.id })}

@@ -125,9 +125,9 @@ export function amount(name, value) {
 }
 
 /**
- * What was spent, beside its limit where there is one.
+ * What was spent, beside its limit where there is one. In a line, `unit` follows the figure: dollars need none.
  * @param {Run} run
- * @returns {{ name: string, label: string, spent: string, limit: string, share: number | null }[]}
+ * @returns {{ name: string, label: string, unit: string, spent: string, limit: string, share: number | null }[]}
  */
 export function spendings(run) {
   const shown = /** @type {["requests" | "tool_calls" | "tokens" | "cost" | "seconds", string][]} */ ([
@@ -145,6 +145,7 @@ export function spendings(run) {
       return {
         name,
         label,
+        unit: name === "cost" && known !== null ? "" : label,
         spent: known === null ? "unknown" : amount(name, spent),
         limit: limit == null ? "" : amount(name, limit),
         share: limit ? Math.min(spent / limit, 1) : null,

@@ -1,6 +1,8 @@
 // @ts-check
 /** The list of exchanges: its lines, conversations, and the rows that show them. */
 
+import { countOf } from "../../../kit/core/format.js";
+
 /** @import { Line as ServedLine } from "../../../api-types.d.ts" */
 
 /**
@@ -268,6 +270,12 @@ function turnLabel(line, conversation) {
   const before = conversation.lines[conversation.lines.indexOf(line) + 1];
   if (line.origin) return `Replay · ${labelOf(line)}`;
   return before && labelOf(before) === labelOf(line) ? "" : labelOf(line);
+}
+
+/** How many turns a conversation has. A replay of a turn is not another one. @param {Conversation} conversation */
+export function turnWords({ lines }) {
+  const replays = lines.filter((line) => line.origin).length;
+  return replays && replays === lines.length ? countOf(replays, "replay") : countOf(lines.length - replays, "turn");
 }
 
 /**
