@@ -122,6 +122,25 @@ def test_the_first_key_in_a_new_message_replaces_its_placeholder(stage: PageStag
     assert [each["content"] for each in json.loads(stage.desk.sent[-1])["messages"]] == ["Hello?", "And again"]
 
 
+def test_a_request_is_not_sent_without_a_value_on_screen_that_is_not_json(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(user("Hello?"), max_tokens=64))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        card(page, "Options").get_by_role("button", name="Edit value: 64").click()
+        field = page.get_by_role("textbox", name="Value of value")
+        field.fill("abc")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.get_by_text("Not sent: an edit was refused.")).to_be_visible()
+        expect(field).to_be_focused()
+        assert stage.person.view(exchange)["state"] == "held"
+        field.fill("32")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(proof(page)).to_contain_text("sent = shown")
+    answer.result(30)
+    assert json.loads(stage.desk.sent[-1])["max_tokens"] == 32
+
+
 def test_everything_can_be_undone_and_the_bytes_are_the_clients_again(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), QUESTION, max_tokens=64))
     original = stage.desk.server.body(exchange, "received")

@@ -14,6 +14,9 @@ const OPEN_DEPTH = 2;
 const MOST_ITEMS = 200;
 const LONGEST_LEAF = 400;
 
+/** The open fields with a text that is not JSON. A document must not be sent without what they show. */
+export const brokenFields = /** @type {Set<HTMLElement>} */ (new Set());
+
 /** `pointer` is the place of the text in its document; with `onSet` leaves can be edited. */
 export const JsonView = memo(
   function JsonView(
@@ -160,9 +163,16 @@ function Leaf({ text, node, pointer, name, onSet }) {
 function LeafInput({ kind, value, name, done }) {
   const [problem, setProblem] = useState("");
   const isClosed = useRef(false);
-  const finish = (/** @type {string} */ field, /** @type {boolean} */ isSet, isByKey = true) => {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useLayoutEffect(() => {
+    const own = field.current;
+    if (!problem || !own) return undefined;
+    brokenFields.add(own);
+    return () => void brokenFields.delete(own);
+  }, [problem]);
+  const finish = (/** @type {string} */ text, /** @type {boolean} */ isSet, isByKey = true) => {
     if (isClosed.current) return;
-    const typed = withLineEnds(field, value);
+    const typed = withLineEnds(text, value);
     if (!isSet || typed === value) {
       isClosed.current = true;
       done(null, false, isByKey);
@@ -186,8 +196,10 @@ function LeafInput({ kind, value, name, done }) {
     "aria-label": `Value of ${name}`,
     "aria-invalid": problem ? "true" : null,
     title: problem || "Enter applies, Escape leaves it as it was",
-    ref: (/** @type {HTMLInputElement | null} */ input) =>
-      input && document.activeElement !== input && !isClosed.current && input.focus(),
+    ref: (/** @type {HTMLInputElement | null} */ input) => {
+      field.current = input;
+      if (input && document.activeElement !== input && !isClosed.current) input.focus();
+    },
     onBlur: (/** @type {FocusEvent} */ event) =>
       finish(/** @type {HTMLInputElement} */ (event.target).value, true, false),
     onKeyDown: (/** @type {KeyboardEvent} */ event) => {

@@ -4,6 +4,7 @@
 import { get, onAnnounced, onFact, onReconnect, post, stopAll } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
 import { countOf } from "../../kit/core/format.js";
+import { brokenFields } from "../../kit/json-view.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
 import { refreshMasks } from "../interception/kept-edits.js";
@@ -413,7 +414,9 @@ export class Desk {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
-      const isApplied = !this.applyOpen || (await this.applyOpen());
+      const [broken] = brokenFields;
+      broken?.focus();
+      const isApplied = !broken && (!this.applyOpen || (await this.applyOpen()));
       if (!isApplied || !(await this._edits.flush()) || this.refusals.peek().size) {
         toast("Not sent: an edit was refused.", { hint: "Check the marked section.", tone: "bad" });
         return;
