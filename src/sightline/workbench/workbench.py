@@ -126,13 +126,8 @@ class Static:
         return WebResponse(200, html, list(_PAGE_HEADERS))
 
     def nothing(self) -> WebResponse:
-        """A page without the page, for requests without the token. It says only how to get the link that has it."""
-        html = (
-            b'<!doctype html><html lang="en"><title>Sightline</title><link rel="icon" href="data:,">'
-            b'<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-            b"<h1>This browser is not signed in</h1><p>Open the link that Sightline printed when it started. "
-            b"<code>sightline chat --no-open</code> prints a new one."
-        )
+        """A blank page, for requests without the token."""
+        html = b'<!doctype html><html lang="en"><title>Sightline</title><link rel="icon" href="data:,">'
         return WebResponse(401, html, list(_PAGE_HEADERS))
 
     def file(self, path: bytes) -> WebResponse:
