@@ -310,6 +310,57 @@ def test_a_held_request_whose_socket_has_ended_meanwhile_can_be_steered(tmp_path
         assert upstream.frames == [json.dumps(ASK), steer]
 
 
+def test_a_frame_with_half_a_surrogate_pair_is_held_like_any_other(server: Served, upstream: SocketUpstream) -> None:
+    asked = json.dumps({**ASK, "input": "cut in the middle of a smile: \ud83d"})
+    person = Person(server)
+    person.put("/api/rules", [HOLD])
+    with client_of(server) as socket:
+        socket.send(asked)
+        (held,) = person.held()
+        assert upstream.frames == []
+        assert person.release(held)[0] == 200
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    (shown,) = exchanges(server)
+    assert upstream.frames == [asked]
+    assert shown["hashes"]["sent"] == sha256(asked.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"type":"response.create","input":"hi","top_p":NaN}',
+        '{"type":"response.create","input":"hi","model":["gpt-5"]}',
+    ],
+)
+def test_a_frame_that_cannot_be_read_does_not_pass_unseen(server: Served, upstream: SocketUpstream, frame: str) -> None:
+    with client_of(server) as socket:
+        socket.send(frame)
+        (error,) = map(json.loads, read_response(socket))
+        assert (error["type"], error["status"]) == ("error", 400)
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    assert upstream.frames == [json.dumps(ASK)]
+
+
+def test_an_error_about_half_a_surrogate_pair_leaves_the_socket_open(server: Served, upstream: SocketUpstream) -> None:
+    with client_of(server) as socket:
+        socket.send(json.dumps({"type": "response.create", "stream_id": "\ud83d", "input": "for no model"}))
+        (error,) = map(json.loads, read_response(socket))
+        assert (error["type"], error["stream_id"]) == ("error", "\ud83d")
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    assert upstream.frames == [json.dumps(ASK)]
+
+
+def test_events_with_half_a_surrogate_pair_belong_to_their_response(tmp_path: Path) -> None:
+    said = events("resp_1", "smile \ud83d")
+    with serving(tmp_path, script(None, *said, None)) as (server, _), client_of(server) as socket:
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == said
+        (shown,) = exchanges(server)
+        assert shown["state"] == "finished"
+
+
 def test_a_held_frame_that_is_dropped_is_an_error_event(server: Served, upstream: SocketUpstream) -> None:
     person = Person(server)
     person.put("/api/rules", [{**HOLD, "once": True}])

@@ -22,6 +22,7 @@ from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts, target
 from sightline.transport.web_socket import DialledSocket, RefusedSocket
 from sightline.wire.call import HttpRequest
+from sightline.wire.jsontext import MISFIT, decode
 
 _MOST_BUFFERED: Final = 256 * 1024
 """The most bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
@@ -54,6 +55,10 @@ def read_kind(data: bytes) -> EventKind:
     try:
         return READ_KIND.decode(data)
     except (msgspec.DecodeError, RecursionError):
+        pass
+    try:  # a text with half a surrogate pair is legal JSON, which the decoder refuses
+        return msgspec.convert(decode(data), EventKind)
+    except (Fault, *MISFIT):
         return EventKind()
 
 

@@ -43,6 +43,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.web_socket import RefusedSocket
 from sightline.wire.call import HttpRequest
+from sightline.wire.jsontext import MISFIT, decode
 from sightline.wire.sse import SseDecoder
 
 _LOG = logging.getLogger("sightline.gateway")
@@ -64,6 +65,22 @@ class _ClientFrame(msgspec.Struct):
 
 
 _READ_FRAME: Final = msgspec.json.Decoder(_ClientFrame)
+_REQUEST: Final = "response.create"
+
+
+def _read_frame(data: bytes) -> _ClientFrame:
+    """The fields of a client's text frame. Raises a fault if it is not JSON, or a request whose fields have other
+    types: the provider might understand it, and no rule could have held it."""
+    try:
+        return _READ_FRAME.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        value = decode(data)  # JavaScript clients send lone surrogates, which the decoder above refuses
+    try:
+        return msgspec.convert(value, _ClientFrame)
+    except MISFIT as error:
+        if isinstance(value, dict) and value.get("type") == _REQUEST:
+            raise Fault(Code.INVALID_REQUEST, f"the frame is not a request: {error}", status=400) from None
+        return _ClientFrame()
 
 
 @dataclass(slots=True, eq=False)
@@ -141,10 +158,11 @@ class ResponsesSocket(SocketEvents):
 
     async def _take(self, data: bytes, is_text: bool) -> None:  # noqa: FBT001 - a message is a pair
         try:
-            frame = _READ_FRAME.decode(data) if is_text else _ClientFrame()
-        except (msgspec.DecodeError, RecursionError):
-            frame = _ClientFrame()
-        if frame.type == "response.create":
+            frame = _read_frame(data) if is_text else _ClientFrame()
+        except Fault as unread:
+            self._send_fault(unread, "")
+            return
+        if frame.type == _REQUEST:
             await self._create(data, frame)
             return
         turn = self._turns.get(frame.stream_id or "")
