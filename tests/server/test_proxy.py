@@ -267,6 +267,20 @@ def test_a_request_in_clear_text_is_passed_on_and_not_recorded(tmp_path: Path) -
         assert stage.exchanges() == []
 
 
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_an_upload_without_a_length_arrives_whole(stage: TlsStage, version: str) -> None:
+    stage.upstream.script = [answer(200, b'{"id": "file-1"}')]
+    sent = b"a line of many\n" * 50_000
+    done = curl(stage, "https://api.openai.com/v1/files", version, "-X", "POST", "-T", "-", given=sent)
+    assert done.stdout.endswith(b'{"id": "file-1"}'), done
+    (seen,) = stage.upstream.seen
+    assert seen.body == sent
+    assert seen.header("content-length") == ""
+    (line,) = stage.exchanges()
+    passed = [each for each in stage.gateway.api(f"/api/exchanges/{line['id']}")["facts"] if each["kind"] == "body"]
+    assert [each["size"] for each in passed if each["of"] == "request"] == [len(sent)]
+
+
 # --- who is refused ---------------------------------------------------------------------------------
 
 
