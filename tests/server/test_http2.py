@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import process_time
 from typing import Any
 
 import pytest
@@ -187,6 +188,21 @@ async def test_bodies_larger_than_all_windows_pass_whole() -> None:
                 seen = len(client.events)
                 await client.hear(lambda _event, seen=seen: len(client.events) > seen)  # type: ignore[misc]
         assert await client.answer(stream) == (200, LARGE * 2)
+
+
+async def test_a_large_response_takes_time_in_proportion_to_its_size() -> None:
+    large = bytes(32 << 20)
+
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        send.respond(200, [], large)
+
+    async with talking(app) as (client, _):
+        client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 2 * len(large)})
+        client.h2.increment_flow_control_window(2 * len(large))
+        await client.flush()
+        before = process_time()
+        assert await client.answer(await client.ask()) == (200, large)
+        assert process_time() - before < 1  # 0.2 seconds, and 1.6 if each frame copies what comes after it
 
 
 async def test_a_client_that_waits_for_leave_to_send_gets_it() -> None:

@@ -63,8 +63,9 @@ class Http2Call:
         """Whether the head of the response was written."""
         self.is_answered = False
         """Whether the last byte of the response was passed to the connection."""
-        self.waiting: deque[bytes] = deque()
-        """Data that the client does not accept yet."""
+        self.waiting: deque[memoryview] = deque()
+        """Data that the client does not accept yet. Views, because each frame takes a piece of what may be many
+        megabytes."""
         self.size = 0
         """The number of bytes in `waiting`."""
         self.is_ending = False
@@ -165,7 +166,7 @@ class Http2Call:
 
     def _add(self, body: bytes, *, is_last: bool) -> None:
         if body and self.scope["method"] != "HEAD":
-            self.waiting.append(body)
+            self.waiting.append(memoryview(body))
             self.size += len(body)
         self.is_ending = is_last
         if is_last:
