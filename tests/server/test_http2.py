@@ -285,6 +285,23 @@ async def test_a_request_that_is_taken_back_is_cancelled() -> None:
         await server.left.wait()
 
 
+async def test_a_request_that_is_taken_back_right_after_more_room_leaves_the_others_alone() -> None:
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        send.respond(200, [], LARGE)
+
+    async with talking(app) as (client, server):
+        first, second = await client.ask(), await client.ask()
+        await client.hear(lambda _event: len(client.body(first)) + len(client.body(second)) >= 65_535, takes=False)
+        client.h2.increment_flow_control_window(100_000)
+        client.h2.increment_flow_control_window(100_000, first)
+        client.h2.reset_stream(first, ErrorCodes.CANCEL)
+        client.h2.increment_flow_control_window(2 * len(LARGE))
+        client.h2.increment_flow_control_window(2 * len(LARGE), second)
+        await client.flush()
+        assert await client.answer(second) == (200, LARGE)
+        assert len(server.connections) == 1
+
+
 async def test_a_client_that_leaves_ends_what_works_for_it() -> None:
     async with talking(wait) as (client, server):
         await client.ask()

@@ -247,8 +247,12 @@ class Http2Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         try:
-            for event in self._h2.receive_data(data):
+            events = self._h2.receive_data(data)
+            for event in events:
                 self._take(event)
+            # Only now: h2 sends nothing on a stream that the client cancels a few frames later.
+            if any(isinstance(event, WindowUpdated | RemoteSettingsChanged) for event in events):
+                self._pump_all()
         except ProtocolError as error:
             _LOG.info("a client's HTTP/2 connection is closed: %s", error)
             self._flush()  # it contains the frame that says why
@@ -288,11 +292,8 @@ class Http2Connection(asyncio.Protocol):
             case StreamEnded(stream_id=stream):
                 if stream in self._calls:
                     self._calls[stream].end_body()
-            case WindowUpdated(stream_id=stream):
-                if stream in self._calls:
-                    self.pump(self._calls[stream])
-                elif not stream:
-                    self._pump_all()
+            case WindowUpdated():
+                pass  # see `data_received`
             case StreamReset():
                 self._count_idle()
                 self._on_reset(event)
@@ -300,8 +301,6 @@ class Http2Connection(asyncio.Protocol):
                 self._abandon()  # h2 allows nothing more to be sent, and a client that sends this has what it wants
             case _:
                 self._count_idle()
-                if isinstance(event, RemoteSettingsChanged):
-                    self._pump_all()
 
     def _begin(self, event: RequestReceived) -> None:
         assert event.headers is not None
