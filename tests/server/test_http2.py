@@ -15,12 +15,13 @@ from h2.events import (
     DataReceived,
     Event,
     InformationalResponseReceived,
+    PingAckReceived,
     ResponseReceived,
     StreamEnded,
     StreamReset,
 )
 from h2.settings import SettingCodes
-from hyperframe.frame import ContinuationFrame, HeadersFrame, PingFrame
+from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame
 
 from sightline.server.http2_connection import MOST_IDLE_FRAMES, MOST_RESETS, MOST_STREAMS, Http2Connection
 from sightline.server.http_connection import Application
@@ -330,6 +331,38 @@ async def test_a_shutdown_lets_streams_finish_and_refuses_new_ones() -> None:
         gate.set()
         assert await client.answer(first) == (200, b"done")
         assert await client.hear(lambda event: isinstance(event, ConnectionTerminated))
+        assert await client.hear(lambda _event: False) is None
+
+
+async def test_a_shutdown_does_not_wait_for_a_request_that_is_taken_back() -> None:
+    async with talking(wait) as (client, server):
+        stream = await client.ask()
+        await server.came.wait()
+        (connection,) = server.connections
+        connection.shut_down()
+        client.h2.reset_stream(stream, ErrorCodes.CANCEL)
+        await client.flush()
+        assert await client.hear(lambda _event: False) is None
+
+
+async def test_a_client_that_opens_no_more_streams_gets_the_responses_to_those_it_has() -> None:
+    gate = asyncio.Event()
+
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        await gate.wait()
+        send.respond(200, [], LARGE)
+
+    async with talking(app) as (client, server):
+        stream = await client.ask()
+        await server.came.wait()
+        client.h2.ping(b"together")
+        await client.write(GoAwayFrame(0).serialize() + client.h2.data_to_send())
+        assert await client.hear(lambda event: isinstance(event, PingAckReceived))
+        late = await client.ask()
+        reset = await client.hear(lambda event: isinstance(event, StreamReset) and event.stream_id == late)
+        assert reset.error_code == ErrorCodes.REFUSED_STREAM
+        gate.set()
+        assert await client.answer(stream) == (200, LARGE)
         assert await client.hear(lambda _event: False) is None
 
 
