@@ -339,6 +339,22 @@ def test_no_tunnel_leads_to_this_machine(refusing: TlsStage, target: bytes) -> N
     assert refusing.way.asked == []
 
 
+def test_no_request_in_clear_text_leads_to_this_machine_by_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def rebound(host: Any, *words: Any, **named: Any) -> Any:
+        return look_up("127.0.0.1" if host == "rebound.example" else host, *words, **named)
+
+    with tls_stage(tmp_path, variables={"http_proxy": ""}) as stage, upstream_in_background() as plain:
+        monkeypatch.setattr(socket, "getaddrinfo", rebound)
+        line = b"GET http://rebound.example:%d/ HTTP/1.1\r\nHost: rebound.example\r\n" % plain.port
+        said = say(stage, line + login(stage) + b"\r\n")
+        assert said.startswith(b"HTTP/1.1 403 "), said
+        assert plain.seen == []
+
+
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
@@ -349,6 +365,7 @@ def test_no_tunnel_leads_to_this_machine(refusing: TlsStage, target: bytes) -> N
         (b"GET / HTTP/1.1\r\n", b"400"),
         (b"GET https://other.example/ HTTP/1.1\r\n", b"400"),
         (b"GET http://user:pass@other.example/ HTTP/1.1\r\n", b"400"),
+        (b"GET http://[::1/ HTTP/1.1\r\n", b"400"),
         (b"GET http://127.0.0.1/ HTTP/1.1\r\n", b"403"),
     ],
 )
