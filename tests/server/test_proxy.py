@@ -281,6 +281,12 @@ def test_an_upload_without_a_length_arrives_whole(stage: TlsStage, version: str)
     assert [each["size"] for each in passed if each["of"] == "request"] == [len(sent)]
 
 
+def test_a_host_with_a_dot_at_its_end_is_the_same_host(stage: TlsStage) -> None:
+    done = ask(stage, "--connect-to", "api.openai.com.:443:api.openai.com.:443", url=URL.replace(".com/", ".com./"))
+    assert b" 200" in done.stdout, done
+    assert [each["state"] for each in stage.exchanges()] == ["finished"]
+
+
 # --- who is refused ---------------------------------------------------------------------------------
 
 
@@ -402,6 +408,13 @@ def opened(stage: TlsStage, context: ssl.SSLContext, name: str | None = "api.ope
 
 def trusting(stage: TlsStage) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(stage.bundle))
+
+
+def test_tls_for_a_name_with_a_dot_at_its_end_is_for_that_name(stage: TlsStage) -> None:
+    context = trusting(stage)
+    context.check_hostname = False  # Python's own check knows no such names, and Node's does
+    with opened(stage, context, "api.openai.com.") as secured:
+        assert secured.version()
 
 
 def test_a_client_that_does_not_trust_us_is_told_of(stage: TlsStage) -> None:

@@ -123,7 +123,7 @@ class OpenedHost:
         scope["head"] = self._find_head(scope)
         gateway = self._settings.gateway
         named = header(scope["headers"], b"host").lower()
-        if _PORT.sub("", named) != self._host:
+        if _PORT.sub("", named).rstrip(".") != self._host:
             hint = "Connect to the host that the request is for."
             fault = Fault(Code.PERMISSION, f"this connection was opened to {self._host}", hint=hint, status=421)
             return gateway.refusal(scope, fault).to(send)
