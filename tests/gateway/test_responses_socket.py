@@ -185,6 +185,25 @@ def test_cancel_goes_to_the_provider_while_the_response_is_under_way(tmp_path: P
         assert upstream.frames[1] == cancel
 
 
+def test_cancel_goes_to_the_provider_of_its_response_if_there_are_several(tmp_path: Path) -> None:
+    first, second = events("resp_1", "a", stream_id="one"), events("resp_2", "b", stream_id="two")
+    last = json.dumps({"type": "response.incomplete", "stream_id": "one", "response": {"id": "resp_1"}})
+    cancel = '{"type":"response.cancel","response_id":"resp_1"}'
+    routes = '[[routes]]\nmodel = "o*"\nprovider = "other"\n[[routes]]\nmodel = "*"\nprovider = "acme"\n'
+    with socket_upstream(script(None, *second, None)) as other:
+        config = ACME.replace("acme", "other").format(url=other.url) + routes
+        with serving(tmp_path, script(None, first[0], None, last, None), config) as (server, upstream):
+            with client_of(server, "/v1/responses") as socket:
+                socket.send(json.dumps({**ASK, "stream_id": "one"}))
+                assert socket.recv(timeout=30) == first[0]
+                socket.send(json.dumps({**ASK, "model": "o3", "stream_id": "two"}))
+                assert read_response(socket) == second
+                socket.send(cancel)
+                assert socket.recv(timeout=30) == last
+            assert upstream.frames[1:] == [cancel]
+        assert len(other.frames) == 1
+
+
 def test_what_follows_a_steered_response_is_an_exchange_of_its_own(tmp_path: Path) -> None:
     first, second = events("resp_1", "a b"), events("resp_2", "c d")
     steered = json.dumps({"type": "response.incomplete", "response": {"id": "resp_1", "status": "incomplete"}})

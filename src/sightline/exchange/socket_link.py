@@ -231,7 +231,7 @@ class SocketLink:
         self,
         dialled: DialledSocket,
         url: str,
-        on_stray: Callable[[bytes, str, bool], None] = lambda *_: None,
+        on_stray: Callable[["SocketLink", bytes, str, bool], None] = lambda *_: None,
         on_close: Callable[["SocketLink", int, str], None] = lambda *_: None,
         *,
         is_for_one: bool = False,
@@ -311,7 +311,7 @@ class SocketLink:
         lane = kind.stream_id or ""
         waiting = self._lanes.get(lane)
         if not waiting or not kind.type:
-            self.on_stray(data, lane, is_text)
+            self.on_stray(self, data, lane, is_text)
             return
         if kind.type == "response.created" and kind.response is not None:
             self.lanes_by_response[kind.response.id] = lane
