@@ -225,10 +225,23 @@ class Upstream:
         sizes = [int(value) for name, value in headers if name.lower() == "content-length"]
         step = self.script[min(self._played, len(self.script) - 1)]
         self._played += 1
-        body = b"" if isinstance(step, Early) else await talk.read_exactly(sum(sizes))
+        if isinstance(step, Early):
+            body = b""
+        elif ("transfer-encoding", "chunked") in {(name.lower(), value) for name, value in headers}:
+            body = await self._read_chunks(talk)
+        else:
+            body = await talk.read_exactly(sum(sizes))
         self.seen.append(Seen(method, target, headers, body, talk.number))
         self._arrived.set()
         await (step.play if isinstance(step, Early) else step)(talk)
+
+    @staticmethod
+    async def _read_chunks(talk: Talk) -> bytes:
+        body = b""
+        while size := int(await talk.read_until(b"\r\n"), 16):
+            body += (await talk.read_exactly(size + 2))[:-2]
+        await talk.read_until(b"\r\n")
+        return body
 
 
 # --- heads ------------------------------------------------------------------------------------------

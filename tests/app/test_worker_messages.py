@@ -107,7 +107,9 @@ def model_stage(folder: Path, model: EmbeddedModel) -> tuple[Workers, BorrowedMo
     return main, BorrowedModel(pair.first), worker, pair
 
 
-async def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) -> None:
+async def test_the_embedded_model_answers_one_process_at_a_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = EmbeddedModel(python=str(StandIn(tmp_path, f"{STARTED}; cat").path), environment={}, make_key=lambda: "k")
     _, borrowed, worker, pair = model_stage(tmp_path, model)
     order: list[str] = []
@@ -135,6 +137,7 @@ async def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) 
     pair.first.close()
     pair.second.close()
     await model.close()
+    assert caplog.messages == []  # a client that leaves is no error
 
 
 async def ask(model: EmbeddedModel, order: list[str]) -> object:

@@ -15,6 +15,7 @@ from sightline.model.json import JsonObject
         (b'{"store": null}', True, False),
         (b'{"store": true}', True, True),
         (b'{"store": false}', False, False),
+        (b'{"store": true, "input": "cut: \\ud83d"}', True, True),
         (b'{"store": "yes"}', False, False),
         (b"no JSON", False, False),
     ],

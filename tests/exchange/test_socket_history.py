@@ -44,3 +44,9 @@ def test_conversation_whose_beginning_is_forgotten_is_refused(monkeypatch: pytes
         ask(history, "d", "D", before="r2", response="r4")
     frame = json.dumps({"type": "response.create", "input": "e", "previous_response_id": "r1"}).encode()
     assert json.loads(history.http_form(frame).body)["previous_response_id"] == "r1"
+
+
+def test_texts_with_half_a_surrogate_pair_are_kept_and_sent_again() -> None:
+    history = SocketHistory()
+    assert ask(history, "\ud83d", "\udc4d", response="r1") == ["\ud83d"]
+    assert ask(history, "b", "B", before="r1", response="r2") == ["\ud83d", "\udc4d", "b"]

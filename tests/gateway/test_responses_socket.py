@@ -185,6 +185,25 @@ def test_cancel_goes_to_the_provider_while_the_response_is_under_way(tmp_path: P
         assert upstream.frames[1] == cancel
 
 
+def test_cancel_goes_to_the_provider_of_its_response_if_there_are_several(tmp_path: Path) -> None:
+    first, second = events("resp_1", "a", stream_id="one"), events("resp_2", "b", stream_id="two")
+    last = json.dumps({"type": "response.incomplete", "stream_id": "one", "response": {"id": "resp_1"}})
+    cancel = '{"type":"response.cancel","response_id":"resp_1"}'
+    routes = '[[routes]]\nmodel = "o*"\nprovider = "other"\n[[routes]]\nmodel = "*"\nprovider = "acme"\n'
+    with socket_upstream(script(None, *second, None)) as other:
+        config = ACME.replace("acme", "other").format(url=other.url) + routes
+        with serving(tmp_path, script(None, first[0], None, last, None), config) as (server, upstream):
+            with client_of(server, "/v1/responses") as socket:
+                socket.send(json.dumps({**ASK, "stream_id": "one"}))
+                assert socket.recv(timeout=30) == first[0]
+                socket.send(json.dumps({**ASK, "model": "o3", "stream_id": "two"}))
+                assert read_response(socket) == second
+                socket.send(cancel)
+                assert socket.recv(timeout=30) == last
+            assert upstream.frames[1:] == [cancel]
+        assert len(other.frames) == 1
+
+
 def test_what_follows_a_steered_response_is_an_exchange_of_its_own(tmp_path: Path) -> None:
     first, second = events("resp_1", "a b"), events("resp_2", "c d")
     steered = json.dumps({"type": "response.incomplete", "response": {"id": "resp_1", "status": "incomplete"}})
@@ -308,6 +327,57 @@ def test_a_held_request_whose_socket_has_ended_meanwhile_can_be_steered(tmp_path
             socket.send(steer)
             assert [socket.recv(timeout=30) for _ in range(1 + len(second))] == [steered, *second]
         assert upstream.frames == [json.dumps(ASK), steer]
+
+
+def test_a_frame_with_half_a_surrogate_pair_is_held_like_any_other(server: Served, upstream: SocketUpstream) -> None:
+    asked = json.dumps({**ASK, "input": "cut in the middle of a smile: \ud83d"})
+    person = Person(server)
+    person.put("/api/rules", [HOLD])
+    with client_of(server) as socket:
+        socket.send(asked)
+        (held,) = person.held()
+        assert upstream.frames == []
+        assert person.release(held)[0] == 200
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    (shown,) = exchanges(server)
+    assert upstream.frames == [asked]
+    assert shown["hashes"]["sent"] == sha256(asked.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"type":"response.create","input":"hi","top_p":NaN}',
+        '{"type":"response.create","input":"hi","model":["gpt-5"]}',
+    ],
+)
+def test_a_frame_that_cannot_be_read_does_not_pass_unseen(server: Served, upstream: SocketUpstream, frame: str) -> None:
+    with client_of(server) as socket:
+        socket.send(frame)
+        (error,) = map(json.loads, read_response(socket))
+        assert (error["type"], error["status"]) == ("error", 400)
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    assert upstream.frames == [json.dumps(ASK)]
+
+
+def test_an_error_about_half_a_surrogate_pair_leaves_the_socket_open(server: Served, upstream: SocketUpstream) -> None:
+    with client_of(server) as socket:
+        socket.send(json.dumps({"type": "response.create", "stream_id": "\ud83d", "input": "for no model"}))
+        (error,) = map(json.loads, read_response(socket))
+        assert (error["type"], error["stream_id"]) == ("error", "\ud83d")
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == events("resp_1", "answer number 1")
+    assert upstream.frames == [json.dumps(ASK)]
+
+
+def test_events_with_half_a_surrogate_pair_belong_to_their_response(tmp_path: Path) -> None:
+    said = events("resp_1", "smile \ud83d")
+    with serving(tmp_path, script(None, *said, None)) as (server, _), client_of(server) as socket:
+        socket.send(json.dumps(ASK))
+        assert read_response(socket) == said
+        (shown,) = exchanges(server)
+        assert shown["state"] == "finished"
 
 
 def test_a_held_frame_that_is_dropped_is_an_error_event(server: Served, upstream: SocketUpstream) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import process_time
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from h2.events import (
     DataReceived,
     Event,
     InformationalResponseReceived,
+    PingAckReceived,
     ResponseReceived,
     StreamEnded,
     StreamReset,
 )
 from h2.settings import SettingCodes
-from hyperframe.frame import ContinuationFrame, HeadersFrame, PingFrame
+from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame
 
 from sightline.server.http2_connection import MOST_IDLE_FRAMES, MOST_RESETS, MOST_STREAMS, Http2Connection
 from sightline.server.http_connection import Application
@@ -189,6 +191,21 @@ async def test_bodies_larger_than_all_windows_pass_whole() -> None:
         assert await client.answer(stream) == (200, LARGE * 2)
 
 
+async def test_a_large_response_takes_time_in_proportion_to_its_size() -> None:
+    large = bytes(32 << 20)
+
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        send.respond(200, [], large)
+
+    async with talking(app) as (client, _):
+        client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 2 * len(large)})
+        client.h2.increment_flow_control_window(2 * len(large))
+        await client.flush()
+        before = process_time()
+        assert await client.answer(await client.ask()) == (200, large)
+        assert process_time() - before < 1  # 0.2 seconds, and 1.6 if each frame copies what comes after it
+
+
 async def test_a_client_that_waits_for_leave_to_send_gets_it() -> None:
     async with talking(echo) as (client, _):
         stream = await client.ask(ends=False, headers=[("expect", "100-continue")])
@@ -269,6 +286,23 @@ async def test_a_request_that_is_taken_back_is_cancelled() -> None:
         await server.left.wait()
 
 
+async def test_a_request_that_is_taken_back_right_after_more_room_leaves_the_others_alone() -> None:
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        send.respond(200, [], LARGE)
+
+    async with talking(app) as (client, server):
+        first, second = await client.ask(), await client.ask()
+        await client.hear(lambda _event: len(client.body(first)) + len(client.body(second)) >= 65_535, takes=False)
+        client.h2.increment_flow_control_window(100_000)
+        client.h2.increment_flow_control_window(100_000, first)
+        client.h2.reset_stream(first, ErrorCodes.CANCEL)
+        client.h2.increment_flow_control_window(2 * len(LARGE))
+        client.h2.increment_flow_control_window(2 * len(LARGE), second)
+        await client.flush()
+        assert await client.answer(second) == (200, LARGE)
+        assert len(server.connections) == 1
+
+
 async def test_a_client_that_leaves_ends_what_works_for_it() -> None:
     async with talking(wait) as (client, server):
         await client.ask()
@@ -297,6 +331,38 @@ async def test_a_shutdown_lets_streams_finish_and_refuses_new_ones() -> None:
         gate.set()
         assert await client.answer(first) == (200, b"done")
         assert await client.hear(lambda event: isinstance(event, ConnectionTerminated))
+        assert await client.hear(lambda _event: False) is None
+
+
+async def test_a_shutdown_does_not_wait_for_a_request_that_is_taken_back() -> None:
+    async with talking(wait) as (client, server):
+        stream = await client.ask()
+        await server.came.wait()
+        (connection,) = server.connections
+        connection.shut_down()
+        client.h2.reset_stream(stream, ErrorCodes.CANCEL)
+        await client.flush()
+        assert await client.hear(lambda _event: False) is None
+
+
+async def test_a_client_that_opens_no_more_streams_gets_the_responses_to_those_it_has() -> None:
+    gate = asyncio.Event()
+
+    async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
+        await gate.wait()
+        send.respond(200, [], LARGE)
+
+    async with talking(app) as (client, server):
+        stream = await client.ask()
+        await server.came.wait()
+        client.h2.ping(b"together")
+        await client.write(GoAwayFrame(0).serialize() + client.h2.data_to_send())
+        assert await client.hear(lambda event: isinstance(event, PingAckReceived))
+        late = await client.ask()
+        reset = await client.hear(lambda event: isinstance(event, StreamReset) and event.stream_id == late)
+        assert reset.error_code == ErrorCodes.REFUSED_STREAM
+        gate.set()
+        assert await client.answer(stream) == (200, LARGE)
         assert await client.hear(lambda _event: False) is None
 
 

@@ -267,6 +267,26 @@ def test_a_request_in_clear_text_is_passed_on_and_not_recorded(tmp_path: Path) -
         assert stage.exchanges() == []
 
 
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_an_upload_without_a_length_arrives_whole(stage: TlsStage, version: str) -> None:
+    stage.upstream.script = [answer(200, b'{"id": "file-1"}')]
+    sent = b"a line of many\n" * 50_000
+    done = curl(stage, "https://api.openai.com/v1/files", version, "-X", "POST", "-T", "-", given=sent)
+    assert done.stdout.endswith(b'{"id": "file-1"}'), done
+    (seen,) = stage.upstream.seen
+    assert seen.body == sent
+    assert seen.header("content-length") == ""
+    (line,) = stage.exchanges()
+    passed = [each for each in stage.gateway.api(f"/api/exchanges/{line['id']}")["facts"] if each["kind"] == "body"]
+    assert [each["size"] for each in passed if each["of"] == "request"] == [len(sent)]
+
+
+def test_a_host_with_a_dot_at_its_end_is_the_same_host(stage: TlsStage) -> None:
+    done = ask(stage, "--connect-to", "api.openai.com.:443:api.openai.com.:443", url=URL.replace(".com/", ".com./"))
+    assert b" 200" in done.stdout, done
+    assert [each["state"] for each in stage.exchanges()] == ["finished"]
+
+
 # --- who is refused ---------------------------------------------------------------------------------
 
 
@@ -325,6 +345,22 @@ def test_no_tunnel_leads_to_this_machine(refusing: TlsStage, target: bytes) -> N
     assert refusing.way.asked == []
 
 
+def test_no_request_in_clear_text_leads_to_this_machine_by_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def rebound(host: Any, *words: Any, **named: Any) -> Any:
+        return look_up("127.0.0.1" if host == "rebound.example" else host, *words, **named)
+
+    with tls_stage(tmp_path, variables={"http_proxy": ""}) as stage, upstream_in_background() as plain:
+        monkeypatch.setattr(socket, "getaddrinfo", rebound)
+        line = b"GET http://rebound.example:%d/ HTTP/1.1\r\nHost: rebound.example\r\n" % plain.port
+        said = say(stage, line + login(stage) + b"\r\n")
+        assert said.startswith(b"HTTP/1.1 403 "), said
+        assert plain.seen == []
+
+
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
@@ -335,6 +371,7 @@ def test_no_tunnel_leads_to_this_machine(refusing: TlsStage, target: bytes) -> N
         (b"GET / HTTP/1.1\r\n", b"400"),
         (b"GET https://other.example/ HTTP/1.1\r\n", b"400"),
         (b"GET http://user:pass@other.example/ HTTP/1.1\r\n", b"400"),
+        (b"GET http://[::1/ HTTP/1.1\r\n", b"400"),
         (b"GET http://127.0.0.1/ HTTP/1.1\r\n", b"403"),
     ],
 )
@@ -371,6 +408,13 @@ def opened(stage: TlsStage, context: ssl.SSLContext, name: str | None = "api.ope
 
 def trusting(stage: TlsStage) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(stage.bundle))
+
+
+def test_tls_for_a_name_with_a_dot_at_its_end_is_for_that_name(stage: TlsStage) -> None:
+    context = trusting(stage)
+    context.check_hostname = False  # Python's own check knows no such names, and Node's does
+    with opened(stage, context, "api.openai.com.") as secured:
+        assert secured.version()
 
 
 def test_a_client_that_does_not_trust_us_is_told_of(stage: TlsStage) -> None:

@@ -21,7 +21,7 @@ from sightline.platform.files import HAS_NAMED_PIPES
 from sightline.tokens.text_count import read_vocabulary_from
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient, probe
-from sightline.transport.http.dialling import Trust
+from sightline.transport.http.dialling import CheckAddress, Trust
 from sightline.transport.http.target import Proxies, Timeouts
 from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
@@ -102,12 +102,13 @@ async def diagnose_embedded(loaded: Configuration) -> "list[DiagnosisFinding]":
             await model.close()
 
 
-def http_client(loaded: Configuration) -> HttpClient:
+def http_client(loaded: Configuration, check: CheckAddress | None = None) -> HttpClient:
     network = loaded.settings.network
     return HttpClient(
         trust=Trust(ca_file=network.ca_file, environment=loaded.environment),
         proxies=Proxies.of(loaded.environment),
         max_connections=network.max_connections,
+        check=check,
     )
 
 

@@ -43,6 +43,7 @@ from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.server.listener import GRACE, App, ListeningServer, settle_down
 from sightline.server.proxy import ProxyServer, ProxySettings
+from sightline.server.tunnel import refuse_own_machine
 from sightline.settings import StoreSettings
 from sightline.store.entries import FactEntry
 from sightline.store.store import LoggedValue, Store
@@ -422,6 +423,7 @@ def make_proxy(
             authority=Authority(folder / "ca", hosts.names, SystemClock.now),
             token=token,
             client=http_client(loaded),
+            outside=http_client(loaded, refuse_own_machine),
             trust=Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment),
             proxies=Proxies.of(loaded.environment),
             connections=listening.connections,

@@ -443,7 +443,7 @@ class Workers:
         either: list[asyncio.Future[Running] | asyncio.Task[None]] = [granted, task]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not granted.done():
-            del worker.turns[number]
+            worker.turns.pop(number, None)  # it is gone already if the worker has cancelled the call
             await task  # raises the reason why there is no turn
         return msgspec.json.encode(granted.result())
 

@@ -15,6 +15,7 @@ import msgspec
 from sightline.dialects.fields import objects_in
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import MISFIT, decode
 
 _STORED_HERE: Final = re.compile(r"(?:resp_|chatcmpl-)(x_\w+)")
 _FEWEST, _DEFAULT_LIMIT, _MOST = 1, 20, 100
@@ -25,6 +26,17 @@ class _StoreField(msgspec.Struct):
 
 
 _STORE_DECODER: Final = msgspec.json.Decoder(_StoreField)
+
+
+def _store_in(body: bytes) -> bool | None:
+    """The field `store` of a request. Raises a DecodeError if the body is none."""
+    try:
+        return _STORE_DECODER.decode(body).store
+    except msgspec.DecodeError as error:
+        try:  # a text with half a surrogate pair is legal JSON, which the decoder refuses
+            return msgspec.convert(decode(body), _StoreField).store
+        except (Fault, *MISFIT):
+            raise error from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,7 @@ class StoredApi:
     def wants(self, body: bytes) -> bool:
         """Whether the reply to a request with this body should be stored."""
         try:
-            store = _STORE_DECODER.decode(body).store
+            store = _store_in(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
         return self.by_default if store is None else store

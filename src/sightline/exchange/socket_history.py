@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.wire.jsontext import decode, encode
 
 _MOST_KEPT: Final = 32 << 20
 """The most bytes of items that are kept for one connection; the oldest responses are dropped first."""
@@ -17,18 +19,7 @@ _OF_SOCKET: Final = ("type", "stream_id", "generate")
 _Fields = dict[str, msgspec.Raw]
 _FIELDS: Final = msgspec.json.Decoder(_Fields)
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
-
-
-class _Response(msgspec.Struct):
-    id: str = ""
-    output: list[msgspec.Raw] = []
-
-
-class _ResponseEvent(msgspec.Struct):
-    response: _Response | None = None
-
-
-_EVENT: Final = msgspec.json.Decoder(_ResponseEvent)
+_NO_ITEMS: Final = b"[]"
 
 
 class _Turn(NamedTuple):
@@ -67,7 +58,7 @@ class SocketHistory:
         `previous_response_id` that is known here. An unknown one is kept: the provider may know it. Raises a fault if
         the frame is not a request."""
         try:
-            fields = _FIELDS.decode(frame)
+            fields = _fields_of(frame)
             items = _items_of(fields.get("input"))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = "Send the request as one JSON object whose input is a text or a list."
@@ -85,16 +76,18 @@ class SocketHistory:
     def keep(self, form: HttpForm, event: bytes) -> None:
         """Store the response that this event ends, as the response to this request."""
         try:
-            response = _EVENT.decode(event).response
-        except msgspec.DecodeError:
+            response = _fields_of(_fields_of(event).get("response", b""))
+            output = _list_of(response.get("output", _NO_ITEMS))
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        if response is None or not response.id:
+        name = _text_of(response.get("id"))
+        if not name:
             return
-        items = (*form.items, *(bytes(each) for each in response.output))
+        items = (*form.items, *output)
         size = sum(map(len, items))
         self._last += 1
-        self._turns[self._last] = _Turn(response.id, form.before, items, size)
-        self._numbers[response.id] = self._last
+        self._turns[self._last] = _Turn(name, form.before, items, size)
+        self._numbers[name] = self._last
         self._size += size
         while self._size > _MOST_KEPT and len(self._turns) > 1:
             oldest = next(iter(self._turns))
@@ -122,9 +115,39 @@ class SocketHistory:
 def is_frame(body: bytes) -> bool:
     """Whether this is a request in the form of a socket, and not the body of a POST."""
     try:
-        return _text_of(_FIELDS.decode(body).get("type")) == "response.create"
+        return _text_of(_fields_of(body).get("type")) == "response.create"
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+
+
+def _fields_of(data: bytes | msgspec.Raw) -> _Fields:
+    """The fields of an object. Raises a DecodeError if it is none."""
+    try:
+        return _FIELDS.decode(data)
+    except msgspec.DecodeError as error:
+        value = _decode_leniently(data, error)
+        if not isinstance(value, dict):
+            raise
+        return {name: msgspec.Raw(encode(each)) for name, each in value.items()}
+
+
+def _list_of(data: bytes | msgspec.Raw) -> tuple[bytes, ...]:
+    """The elements of a list. Raises a DecodeError if it is none."""
+    try:
+        return tuple(bytes(each) for each in _ITEMS.decode(data))
+    except msgspec.DecodeError as error:
+        value = _decode_leniently(data, error)
+        if not isinstance(value, list):
+            raise
+        return tuple(encode(each) for each in value)
+
+
+def _decode_leniently(data: bytes | msgspec.Raw, error: msgspec.DecodeError) -> Json:
+    """The value of a JSON text in which half a surrogate pair is escaped, as JavaScript clients may send it."""
+    try:
+        return decode(bytes(data))
+    except Fault:
+        raise error from None
 
 
 def _items_of(value: msgspec.Raw | None) -> tuple[bytes, ...]:
@@ -132,7 +155,7 @@ def _items_of(value: msgspec.Raw | None) -> tuple[bytes, ...]:
     if value is None:
         return ()
     if bytes(value).lstrip().startswith(b"["):
-        return tuple(bytes(each) for each in _ITEMS.decode(value))
+        return _list_of(value)
     return (b'{"role":"user","content":%b}' % bytes(value),)
 
 

@@ -22,6 +22,7 @@ from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts, target
 from sightline.transport.web_socket import DialledSocket, RefusedSocket
 from sightline.wire.call import HttpRequest
+from sightline.wire.jsontext import MISFIT, decode
 
 _MOST_BUFFERED: Final = 256 * 1024
 """The most bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
@@ -54,6 +55,10 @@ def read_kind(data: bytes) -> EventKind:
     try:
         return READ_KIND.decode(data)
     except (msgspec.DecodeError, RecursionError):
+        pass
+    try:  # a text with half a surrogate pair is legal JSON, which the decoder refuses
+        return msgspec.convert(decode(data), EventKind)
+    except (Fault, *MISFIT):
         return EventKind()
 
 
@@ -226,7 +231,7 @@ class SocketLink:
         self,
         dialled: DialledSocket,
         url: str,
-        on_stray: Callable[[bytes, str, bool], None] = lambda *_: None,
+        on_stray: Callable[["SocketLink", bytes, str, bool], None] = lambda *_: None,
         on_close: Callable[["SocketLink", int, str], None] = lambda *_: None,
         *,
         is_for_one: bool = False,
@@ -306,7 +311,7 @@ class SocketLink:
         lane = kind.stream_id or ""
         waiting = self._lanes.get(lane)
         if not waiting or not kind.type:
-            self.on_stray(data, lane, is_text)
+            self.on_stray(self, data, lane, is_text)
             return
         if kind.type == "response.created" and kind.response is not None:
             self.lanes_by_response[kind.response.id] = lane

@@ -47,6 +47,8 @@ class IncomingBody:
     def __init__(self, receive: Receive, send: ClientWriter, headers: Headers, first: RequestEvent | None) -> None:
         self.trailers: Headers = []
         self.length = _length(headers)
+        if first is not None and not header(headers, b"content-length"):
+            self.length = None if first.get("more_body", False) else len(first.get("body", b""))
         self.takes_trailers = "trailers" in header(headers, b"te").lower()
         self._receive = receive
         self._send = send
@@ -89,8 +91,10 @@ async def pass_raw(
         body = IncomingBody(receive, send, headers, None)
         await _pass_for_model(relay, request, unquote(asked["model"] or ""), body, send)
         return
-    # A body of known length that arrived with its head, as short ones do, is recorded from the beginning.
-    first = None if _length(headers) is None or header(headers, b"expect") else await receive()
+    # A body of known length that arrived with its head, as short ones do, is recorded from the beginning. Without a
+    # length, HTTP/1.1 has no body, and HTTP/2 one of any length: what arrives first shows which it is.
+    is_expected = header(headers, b"content-length") and header(headers, b"expect")
+    first = None if _length(headers) is None or is_expected else await receive()
     body = IncomingBody(receive, send, headers, first)
     if first is None or first.get("more_body", False) or is_coded(header(headers, b"content-encoding")):
         request = replace(request, is_open=True)
@@ -179,7 +183,7 @@ async def _stream_response(relayed: ClientResponse, send: ClientWriter) -> None:
 
 
 def _length(headers: Headers) -> int | None:
-    """The length of the body; None if only its end determines it."""
+    """The length of the body by its head; None if only its end determines it, and 0 if the head says nothing."""
     if header(headers, b"transfer-encoding"):
         return None
     length = header(headers, b"content-length").strip()

@@ -43,6 +43,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.store.entries import FactEntry
 from sightline.transport.web_socket import RefusedSocket
 from sightline.wire.call import HttpRequest
+from sightline.wire.jsontext import MISFIT, decode
 from sightline.wire.sse import SseDecoder
 
 _LOG = logging.getLogger("sightline.gateway")
@@ -61,9 +62,26 @@ class _ClientFrame(msgspec.Struct):
     model: str | None = None
     generate: bool | None = None
     previous_response_id: str | None = None
+    response_id: str | None = None
 
 
 _READ_FRAME: Final = msgspec.json.Decoder(_ClientFrame)
+_REQUEST: Final = "response.create"
+
+
+def _read_frame(data: bytes) -> _ClientFrame:
+    """The fields of a client's text frame. Raises a fault if it is not JSON, or a request whose fields have other
+    types: the provider might understand it, and no rule could have held it."""
+    try:
+        return _READ_FRAME.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        value = decode(data)  # JavaScript clients send lone surrogates, which the decoder above refuses
+    try:
+        return msgspec.convert(value, _ClientFrame)
+    except MISFIT as error:
+        if isinstance(value, dict) and value.get("type") == _REQUEST:
+            raise Fault(Code.INVALID_REQUEST, f"the frame is not a request: {error}", status=400) from None
+        return _ClientFrame()
 
 
 @dataclass(slots=True, eq=False)
@@ -141,20 +159,21 @@ class ResponsesSocket(SocketEvents):
 
     async def _take(self, data: bytes, is_text: bool) -> None:  # noqa: FBT001 - a message is a pair
         try:
-            frame = _READ_FRAME.decode(data) if is_text else _ClientFrame()
-        except (msgspec.DecodeError, RecursionError):
-            frame = _ClientFrame()
-        if frame.type == "response.create":
+            frame = _read_frame(data) if is_text else _ClientFrame()
+        except Fault as unread:
+            self._send_fault(unread, "")
+            return
+        if frame.type == _REQUEST:
             await self._create(data, frame)
             return
         turn = self._turns.get(frame.stream_id or "")
         is_for_http = turn is not None and turn.is_http
-        if self._latest is not None and self._latest.socket.is_open and not is_for_http:
+        link = self._link_for(frame)
+        if link is not None and link.socket.is_open and not is_for_http:
             if frame.type == "response.steer":
-                lanes = self._latest.lanes_by_response
-                self._steers[lanes.get(frame.previous_response_id or "", "")] = data
-            self._latest.socket.send(data, is_text=is_text)
-            await self._latest.until_writable()
+                self._steers[link.lanes_by_response.get(frame.previous_response_id or "", "")] = data
+            link.socket.send(data, is_text=is_text)
+            await link.until_writable()
         elif frame.type == "response.cancel":
             self._cancel(frame.stream_id or "")
         elif frame.type == "response.steer":
@@ -162,6 +181,11 @@ class ResponsesSocket(SocketEvents):
         else:
             fault = Fault(Code.INVALID_REQUEST, f"the event {frame.type!r} is not known here", status=400)
             self._send_fault(fault, frame.stream_id or "")
+
+    def _link_for(self, frame: _ClientFrame) -> SocketLink | None:
+        """The socket of the response that a frame is about; the latest socket if it names none that is known."""
+        named = frame.response_id or frame.previous_response_id or ""
+        return next((each for each in self._links.values() if named in each.lanes_by_response), self._latest)
 
     async def _create(self, data: bytes, frame: _ClientFrame) -> None:
         """Start a turn; returns when its request was sent, so that frames after it keep their order."""
@@ -338,24 +362,23 @@ class ResponsesSocket(SocketEvents):
         self._links[choice.provider_name] = self._latest = link
         return link
 
-    def _on_unmatched_frame(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
+    def _on_unmatched_frame(self, link: SocketLink, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
         """Handle a frame of the provider that belongs to no request."""
         turn = self._turns.get(lane)
         if is_text and read_kind(data).type == "response.created":
-            self._adopt(data, lane, turn)
+            self._adopt(link, data, lane, turn)
         elif turn is not None:
             turn.after.append((data, is_text))
         else:
             self._client.send(data, is_text=is_text)
             if self._client.is_paused:
-                for link in self._links.values():
-                    link.hold_back(is_held=True)
+                for each in self._links.values():
+                    each.hold_back(is_held=True)
 
-    def _adopt(self, data: bytes, lane: str, previous: _SocketTurn | None) -> None:
+    def _adopt(self, link: SocketLink, data: bytes, lane: str, previous: _SocketTurn | None) -> None:
         """The provider continues by itself, with input that steered the previous response: that is an exchange too. It
         can be neither held nor changed, since the provider has it already."""
-        assert self._latest is not None
-        response = self._latest.adopt(lane)
+        response = link.adopt(lane)
         response.feed(data, is_last=False)
         body = self._steers.pop(lane, b"{}")
         request = msgspec.structs.replace(

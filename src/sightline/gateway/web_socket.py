@@ -11,7 +11,6 @@ import socket
 from collections import deque
 from typing import Final, cast
 
-import msgspec
 from msgspec.structs import replace
 from websockets.protocol import SERVER
 from websockets.protocol import Protocol as FrameProtocol
@@ -27,10 +26,10 @@ from sightline.exchange.relay import Relay
 from sightline.exchange.socket_link import TERMINAL, read_kind
 from sightline.gateway.paths import GatewayPath, begin_request, caller_of
 from sightline.gateway.refusal import refusal_response
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.transport.web_socket import FRAMES_LOG, DialledSocket, MessageSocket, RefusedSocket, accept_compression
 from sightline.web.asgi import AsgiScope, ClientWriter, Headers, Upgradable, WebResponse, header
-from sightline.wire.jsontext import encode
+from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import SseDecoder
 
 _LOG = logging.getLogger("sightline.gateway")
@@ -256,41 +255,49 @@ class FrameWriter:
 
 def fault_frame(spoken: str, fault: Fault, lane: str) -> bytes:
     refused = refusal_response(spoken, fault)
-    error = msgspec.json.decode(refused.body, type=dict[str, msgspec.Raw])["error"]
-    return msgspec.json.encode(_in_lane({"type": "error", "status": refused.status, "error": error}, lane))
+    return encode(_in_lane({"type": "error", "status": refused.status, "error": _error_in(refused.body)}, lane))
 
 
-def _in_lane(frame: dict[str, object], lane: str) -> dict[str, object]:
+def _in_lane(frame: JsonObject, lane: str) -> JsonObject:
     return {**frame, "stream_id": lane} if lane else frame
+
+
+def _error_in(body: bytes) -> Json:
+    """The error in the body of a response; None if it has none."""
+    try:
+        found = decode(body)
+    except Fault:
+        return None
+    return found.get("error") if isinstance(found, dict) else None
 
 
 def error_frame(response: ClientResponse, body: bytes, lane: str) -> bytes:
     """An error response as the event that represents it on a socket."""
-    try:
-        error: object = msgspec.json.decode(body, type=dict[str, msgspec.Raw])["error"]
-    except (msgspec.DecodeError, KeyError):
+    error = _error_in(body)
+    if error is None:
         text = body.decode("utf-8", "replace")[:2000]
         error = {"type": "server_error", "code": None, "message": text or f"status {response.status}"}
-    frame: dict[str, object] = {"type": "error", "status": response.status, "error": error}
+    frame: JsonObject = {"type": "error", "status": response.status, "error": error}
     if retry := client_response.header(tuple(response.headers), b"retry-after"):
         frame["headers"] = {"retry-after": retry}
-    return msgspec.json.encode(_in_lane(frame, lane))
+    return encode(_in_lane(frame, lane))
 
 
 def cancel_frame(lane: str) -> bytes:
     response: JsonObject = {"status": "cancelled", "incomplete_details": {"reason": "cancelled"}}
-    return msgspec.json.encode(_in_lane({"type": "response.incomplete", "response": response}, lane))
+    return encode(_in_lane({"type": "response.incomplete", "response": response}, lane))
 
 
 def steering_refused(data: bytes) -> bytes:
-    steer = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    error = {
+    steer = decode(data)
+    assert isinstance(steer, dict)
+    error: JsonObject = {
         "type": "invalid_request_error",
         "code": "steering_not_supported",
         "message": "the provider of this response is asked over HTTP, where a response cannot be steered",
     }
-    given = {name: steer[name] for name in ("input", "previous_response_id") if name in steer}
-    return msgspec.json.encode({"type": "response.steer.failed", "sequence_number": 0, "error": error, "steer": given})
+    given: JsonObject = {name: steer[name] for name in ("input", "previous_response_id") if name in steer}
+    return encode({"type": "response.steer.failed", "sequence_number": 0, "error": error, "steer": given})
 
 
 # --- sockets that are passed through ---

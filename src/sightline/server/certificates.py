@@ -146,7 +146,7 @@ class Authority:
         context.options |= ssl.OP_NO_RENEGOTIATION
 
         def check_name(_connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
-            is_meant = name is None or name.lower() == host
+            is_meant = name is None or name.lower().rstrip(".") == host
             return None if is_meant else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
 
         context.sni_callback = check_name

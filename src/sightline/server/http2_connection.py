@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, cast
 
 from h2.config import H2Configuration
-from h2.connection import H2Connection
+from h2.connection import ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -26,6 +26,7 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack.hpack import Encoder, encode_integer
+from hyperframe.frame import Frame, GoAwayFrame
 
 from sightline.server.heads import CONTROLS, MOST_HEAD_BYTES
 from sightline.server.http_call import FAILED, Application
@@ -63,8 +64,9 @@ class Http2Call:
         """Whether the head of the response was written."""
         self.is_answered = False
         """Whether the last byte of the response was passed to the connection."""
-        self.waiting: deque[bytes] = deque()
-        """Data that the client does not accept yet."""
+        self.waiting: deque[memoryview] = deque()
+        """Data that the client does not accept yet. Views, because each frame takes a piece of what may be many
+        megabytes."""
         self.size = 0
         """The number of bytes in `waiting`."""
         self.is_ending = False
@@ -165,7 +167,7 @@ class Http2Call:
 
     def _add(self, body: bytes, *, is_last: bool) -> None:
         if body and self.scope["method"] != "HEAD":
-            self.waiting.append(body)
+            self.waiting.append(memoryview(body))
             self.size += len(body)
         self.is_ending = is_last
         if is_last:
@@ -199,6 +201,17 @@ class LiteralEncoder(Encoder):
         return bytes(block)
 
 
+class _ServerState(H2Connection):
+    """The protocol's state, in which a client that opens no more streams still gets the responses to those it has (RFC
+    9113, 6.8). h2 itself takes the connection for closed, as of 4.4: hence the override of a private method."""
+
+    def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
+        found = super()._receive_goaway_frame(frame)
+        if frame.error_code == ErrorCodes.NO_ERROR:
+            self.state_machine.state = ConnectionState.SERVER_OPEN
+        return found
+
+
 class Http2Connection(asyncio.Protocol):
     """The connection of one client. It is in the server's set of connections while it is open."""
 
@@ -209,7 +222,7 @@ class Http2Connection(asyncio.Protocol):
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         # What we send is checked here, so h2 need not check each header again.
-        self._h2 = H2Connection(
+        self._h2 = _ServerState(
             H2Configuration(client_side=False, validate_outbound_headers=False, normalize_outbound_headers=False)
         )
         self._h2.encoder = LiteralEncoder()
@@ -246,14 +259,19 @@ class Http2Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         try:
-            for event in self._h2.receive_data(data):
+            events = self._h2.receive_data(data)
+            for event in events:
                 self._take(event)
+            # Only now: h2 sends nothing on a stream that the client cancels a few frames later.
+            if any(isinstance(event, WindowUpdated | RemoteSettingsChanged) for event in events):
+                self._pump_all()
         except ProtocolError as error:
             _LOG.info("a client's HTTP/2 connection is closed: %s", error)
             self._flush()  # it contains the frame that says why
             self._abandon()
             return
         self._flush()
+        self._close_when_done()  # the client may have cancelled its last request
 
     def pause_writing(self) -> None:
         """The client accepts no more data for now. It is not read either, since what it sends may require h2 to
@@ -287,20 +305,17 @@ class Http2Connection(asyncio.Protocol):
             case StreamEnded(stream_id=stream):
                 if stream in self._calls:
                     self._calls[stream].end_body()
-            case WindowUpdated(stream_id=stream):
-                if stream in self._calls:
-                    self.pump(self._calls[stream])
-                elif not stream:
-                    self._pump_all()
+            case WindowUpdated():
+                pass  # see `data_received`
             case StreamReset():
                 self._count_idle()
                 self._on_reset(event)
+            case ConnectionTerminated(error_code=ErrorCodes.NO_ERROR) if self._calls:
+                self.is_closing_soon = True
             case ConnectionTerminated():
-                self._abandon()  # h2 allows nothing more to be sent, and a client that sends this has what it wants
+                self._abandon()
             case _:
                 self._count_idle()
-                if isinstance(event, RemoteSettingsChanged):
-                    self._pump_all()
 
     def _begin(self, event: RequestReceived) -> None:
         assert event.headers is not None

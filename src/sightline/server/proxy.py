@@ -84,7 +84,8 @@ class RefusedHost:
 @dataclass(slots=True)
 class ProxySettings:
     """What the proxy needs to serve clients. `token` is that of the data folder; with `tunnels_refused`, hosts for
-    which a client has not accepted our certificate are tunnelled from then on. `refused` has those hosts by session and
+    which a client has not accepted our certificate are tunnelled from then on. `outside` connects to no address of this
+    machine. `refused` has those hosts by session and
     name, `heads` one object for each request head, by its destination and its content."""
 
     gateway: Gateway
@@ -92,6 +93,7 @@ class ProxySettings:
     authority: "Authority"
     token: str
     client: HttpClient
+    outside: HttpClient
     trust: Trust
     proxies: Proxies
     connections: set[ClientConnection]
@@ -121,7 +123,7 @@ class OpenedHost:
         scope["head"] = self._find_head(scope)
         gateway = self._settings.gateway
         named = header(scope["headers"], b"host").lower()
-        if _PORT.sub("", named) != self._host:
+        if _PORT.sub("", named).rstrip(".") != self._host:
             hint = "Connect to the host that the request is for."
             fault = Fault(Code.PERMISSION, f"this connection was opened to {self._host}", hint=hint, status=421)
             return gateway.refusal(scope, fault).to(send)
@@ -282,12 +284,15 @@ class ProxyConnection(asyncio.Protocol):
 
     def _forward(self, method: bytes, url: str, headers: Headers, rest: bytes) -> None:
         """Serve one plain-text request by passing it on; the connection ends with its response."""
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # brackets that hold no address
+            parts = urlsplit("")
         if parts.scheme != "http" or not parts.hostname or "@" in parts.netloc:
             hint = "Give its address as a base URL instead, if you want Sightline itself."
             raise Fault(Code.INVALID_REQUEST, "this is a proxy, and the request names no host", hint=hint, status=400)
         refuse_own_machine(parts.hostname, parts.netloc)
-        client = self._settings.client
+        client = self._settings.outside
 
         def app(scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
             return forward(client, f"http://{parts.netloc}", scope, receive, send)
@@ -388,3 +393,4 @@ class ProxyServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await settings.client.close()
+        await settings.outside.close()

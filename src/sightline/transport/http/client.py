@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import WRITE_SIZE, AnswerTaker, HttpConnection, RequestBody
-from sightline.transport.http.dialling import Trust, dial_for
+from sightline.transport.http.dialling import CheckAddress, Trust, dial_for
 from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
 from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.straight_way import StraightWay, take_straight
@@ -238,16 +238,23 @@ class HttpClient:
     """Sends requests. It belongs to the event loop in which it sends the first one.
 
     At most `max_connections` are open to an origin; further requests wait. Idle connections are closed after
-    `keep_alive` seconds; with 0, none is kept.
+    `keep_alive` seconds; with 0, none is kept. `check` may refuse addresses to which a request would go.
     """
 
     def __init__(
-        self, *, trust: Trust, proxies: Proxies, max_connections: int = 1000, keep_alive: float = 60.0
+        self,
+        *,
+        trust: Trust,
+        proxies: Proxies,
+        max_connections: int = 1000,
+        keep_alive: float = 60.0,
+        check: CheckAddress | None = None,
     ) -> None:
         self._trust = trust
         self._proxies = proxies
         self._max_connections = max_connections
         self._keep_alive = keep_alive
+        self._check = check
         self._pools: dict[tuple[Origin, Proxy | None], ConnectionPool] = {}
         self._ways: dict[tuple[str, bool], _Way] = {}
         self._foreign: set[ForeignConnection] = set()
@@ -318,7 +325,7 @@ class HttpClient:
 
         async def open_connection(seconds: float) -> HttpConnection:
             connection = HttpConnection(loop, origin.place)
-            await dial_for(connection, loop, origin, proxy, self._trust, seconds)
+            await dial_for(connection, loop, origin, proxy, self._trust, seconds, check=self._check)
             return connection
 
         pool = ConnectionPool(loop, open_connection, limit=self._max_connections, keep_alive=self._keep_alive)

@@ -26,6 +26,9 @@ from sightline.transport.http.connection import abort
 from sightline.transport.http.target import Origin, Proxy, ip_of
 
 _HEAD_START = 0.25
+CheckAddress: TypeAlias = Callable[[str, str], None]
+"""Raises a Fault for an address to which no connection may lead; also gets the name of the place."""
+
 _Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
 _Address: TypeAlias = tuple[int, tuple[str | int | bytes, ...]]
 
@@ -276,10 +279,12 @@ async def dial_for(
     seconds: float,
     *,
     is_tunnelled: bool = False,
+    check: CheckAddress | None = None,
 ) -> None:
     """Connect this protocol to the origin, within this many seconds (0: no limit). With `is_tunnelled`, a proxy makes a
-    tunnel even without TLS, which is required for anything but requests."""
-    way = _Way(loop, trust, seconds)
+    tunnel even without TLS, which is required for anything but requests. `check` is asked about the address of the
+    origin, unless a proxy connects to it."""
+    way = _Way(loop, trust, seconds, check)
     if proxy is None:
         async with connecting_to(origin.place, seconds):
             await way.straight(connection, origin)
@@ -304,14 +309,15 @@ class _Way:
     loop: asyncio.AbstractEventLoop
     trust: Trust
     seconds: float
+    check: CheckAddress | None = None
 
     async def straight(self, connection: asyncio.Protocol, origin: Origin) -> None:
         if origin.is_tls:
             self.trust.context()
-            transport, _ = await self._open(asyncio.Protocol, origin.host, origin.port, origin.place)
+            transport, _ = await self._open(asyncio.Protocol, origin.host, origin.port, origin.place, self.check)
             await self._start_tls(transport, connection, origin.host, origin.place)
         else:
-            await self._open(lambda: connection, origin.host, origin.port, origin.place)
+            await self._open(lambda: connection, origin.host, origin.port, origin.place, self.check)
 
     async def through(self, connection: asyncio.Protocol, proxy: Proxy, origin: Origin, *, is_tunnelled: bool) -> None:
         if not is_tunnelled:
@@ -356,10 +362,21 @@ class _Way:
             raise
 
     async def _open(
-        self, speaker: Callable[[], _Speaker], host: str, port: int, place: str
+        self,
+        speaker: Callable[[], _Speaker],
+        host: str,
+        port: int,
+        place: str,
+        check: CheckAddress | None = None,
     ) -> tuple[asyncio.Transport, _Speaker]:
         try:
             raw = await connect_socket(self.loop, host, port)
+            if check is not None:  # only now the address is known
+                try:
+                    check(raw.getpeername()[0], place)
+                except BaseException:
+                    raw.close()
+                    raise
             _enable_keepalive(raw)
             return await self.loop.create_connection(speaker, sock=raw)
         except OSError as error:
