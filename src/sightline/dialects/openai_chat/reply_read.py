@@ -193,6 +193,7 @@ def read_audio(audio: JsonObject, at: str) -> Audio:
 
 
 _CHOICE = CHOICE | {"delta"}
+_USAGE = frozenset({"usage"})
 _GROWING: Final = {"index": None, "function": None}.keys()
 _CALL = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
 _TOOLS = ("function", "tool")
@@ -343,6 +344,9 @@ class ChatMachine(Machine):
 
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:
+            if type(value.get("usage")) is dict:  # so Moonshot sends it, with the finish
+                events.append(UsageReceived(read_usage(value["usage"], f"{at}/usage")))
+                value = rest(value, _USAGE)
             events += unread_fields(value, self._choice_keys, at)
         key = "delta" if value.get("delta") is not None else "message"
         delta = opt_object(value, key, at)
