@@ -158,6 +158,10 @@ def _part_problems(parts: Sequence[Part]) -> Iterator[Problem]:
     for part in parts:
         if isinstance(part, (ToolCall, ToolResult)) and not _CALL_ID.fullmatch(part.id):
             yield Problem(part.at, f"the id {part.id!r} must match {_CALL_ID.pattern}")
+        if isinstance(part, ToolResult) and part.is_error:
+            others = {*map(type, part.parts)} - {Text, CacheBreakpoint}
+            if others or not any(isinstance(inner, Text) and inner.text for inner in part.parts):
+                yield Problem(part.at, "a result that is an error takes text and nothing else")
         if isinstance(part, ToolResult) and not part.bare:
             for inner in part.parts:
                 yield from _part_problems([inner])
