@@ -308,8 +308,8 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
             _lose_late_thinking(options.reasoning, body, report)
-            # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11): "temperature
-            # may only be set to 1 when thinking is enabled or in adaptive mode".
+            # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11):
+            # "temperature may only be set to 1 when thinking is enabled or in adaptive mode".
             if object_at(body, "thinking").get("type") in ("enabled", "adaptive"):
                 for name, excluded in (
                     ("temperature", options.temperature not in (None, 1)),
