@@ -143,6 +143,13 @@ def test_an_annotation_is_a_citation_with_its_place_in_the_text():
     assert chat.write_citation(event.citation, 10)["url_citation"]["start_index"] == 12
 
 
+def test_a_routers_excerpt_is_the_quotation_and_other_fields_are_kept():
+    """OpenRouter quotes the page that it found as `content`."""
+    inner = {"url": "https://example.org", "title": "T", "content": "It rains.", "start_index": 2, "end_index": 5}
+    [event] = chat.read_citations([{"type": "url_citation", "url_citation": {**inner, "rank": 1}, "id": "a"}], 0, "/a")
+    assert (event.citation.cited_text, event.citation.extras) == ("It rains.", {"id": "a", "url_citation": {"rank": 1}})
+
+
 def test_annotations_of_other_kinds_are_kept_as_they_are():
     [event] = chat.read_citations([{"type": "file_citation", "url_citation": {"url": "x"}}], 0, "/a")
     assert (event.citation.url, event.citation.start) == ("", None)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, wrong
+from sightline.dialects.fields import as_list, as_object, nest_extras, opt_int, opt_str, rest, word_of, wrong
 from sightline.dialects.openai_chat.names import (
     FIRST_CALL,
     NAME,
@@ -358,6 +358,10 @@ def read_reasoning_signature(holder: JsonObject, at: str) -> tuple[str | None, s
     return signature, signed_by, bound if item is None else item
 
 
+_ANNOTATION = frozenset({"type", "url_citation"})
+_URL_CITATION = frozenset({"url", "title", "content", "start_index", "end_index"})
+
+
 def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
     """Read the `annotations` of a message."""
     if not isinstance(value, list):  # some servers put other things under this name
@@ -371,10 +375,12 @@ def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
         citation = Citation(
             url=opt_str(known, "url", f"{at}/{index}/url_citation") or "",
             title=opt_str(known, "title", f"{at}/{index}/url_citation") or "",
+            cited_text=word_of(known, "content"),  # OpenRouter quotes the page
             start=start if type(start) is int else None,
             end=end if type(end) is int else None,
             value=item,
             at=f"{at}/{index}",
+            extras=nest_extras(rest(holder, _ANNOTATION), "url_citation", rest(known, _URL_CITATION)) if known else {},
         )
         events.append(CitationReceived(TEXT_PART, citation, choice))
     return events
