@@ -3,6 +3,7 @@
 import re
 from itertools import chain
 from operator import attrgetter
+from typing import assert_never
 
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
@@ -61,6 +62,8 @@ class UnreadLosses:
                 self._lose_in_parts((part,))
             case CitationReceived(citation=citation):
                 self._lose(citation.at, citation.extras, "content")
+            case unreachable:
+                assert_never(unreachable)
 
     def of_field(self, at: str, value: Json) -> None:
         """Report one field of a reply."""

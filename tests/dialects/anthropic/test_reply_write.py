@@ -78,6 +78,7 @@ def test_a_whole_reply():
 
 def test_the_counts_of_a_compaction_stay_apart_from_those_of_the_answer():
     compaction = {"type": "compaction", "input_tokens": 900, "output_tokens": 80, "cache_read_input_tokens": 30}
+    compaction["cache_creation"] = {"ephemeral_1h_input_tokens": 7}
     usage = {"input_tokens": 6, "output_tokens": 3, "iterations": [compaction]}
     body, _ = write(Text("hi"), usage=fold(read_reply({**BODY, "usage": usage})).usage)
     assert body["usage"] == {**usage, "cache_read_input_tokens": 0}
