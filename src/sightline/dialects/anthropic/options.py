@@ -311,14 +311,19 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
             # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11):
             # "temperature may only be set to 1 when thinking is enabled or in adaptive mode".
             if object_at(body, "thinking").get("type") in ("enabled", "adaptive"):
-                for name, excluded in (
-                    ("temperature", options.temperature not in (None, 1)),
-                    ("top_k", options.top_k is not None),
-                    ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
-                ):
-                    if excluded:
-                        del body[name]
-                        report.lose(options.place(name), name, "thinking excludes it", "option")
+                for name in excluded_by_thinking(options):
+                    del body[name]
+                    report.lose(options.place(name), name, "thinking excludes it", "option")
+
+
+def excluded_by_thinking(options: Options) -> tuple[str, ...]:
+    """The sampling options that a request may not have if the model thinks."""
+    excluded = {
+        "temperature": options.temperature not in (None, 1),
+        "top_k": options.top_k is not None,
+        "top_p": options.top_p is not None and options.top_p < LEAST_TOP_P,
+    }
+    return tuple(name for name, is_excluded in excluded.items() if is_excluded)
 
 
 def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
