@@ -80,10 +80,14 @@ def test_content_is_a_string_or_a_list_of_words_and_reasoning():
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}]}
     unknown: Any = {"type": "image", "url": "x"}
     strange: Any = {"type": "thinking", "thinking": [{"type": "reference", "ids": [1]}]}
-    assert chat.read_content("hi", 0, "/m") == [TextReceived(1, "hi", at="/m")]
-    assert chat.read_content("", 0, "/m") == chat.read_content(None, 0, "/m") == []
+    assert chat.read_content("hi", 0, "/m", set(chat.PART_KEYS)) == [TextReceived(1, "hi", at="/m")]
+    assert (
+        chat.read_content("", 0, "/m", set(chat.PART_KEYS))
+        == chat.read_content(None, 0, "/m", set(chat.PART_KEYS))
+        == []
+    )
     parts = [thought, {"type": "text", "text": "yes"}, unknown, strange, {"type": "thinking"}]
-    assert chat.read_content(parts, 2, "/m") == [
+    assert chat.read_content(parts, 2, "/m", set(chat.PART_KEYS)) == [
         ThinkingReceived(0, "hm", 2, at="/m/0"),
         TextReceived(1, "yes", 2, at="/m/1/text"),
         FieldReceived("/m/2", unknown),
@@ -95,7 +99,7 @@ def test_content_is_a_string_or_a_list_of_words_and_reasoning():
 @pytest.mark.parametrize("content", [7, {"type": "text"}, ["words"]])
 def test_other_content_is_a_fault(content):
     with pytest.raises(Fault):
-        chat.read_content(content, 0, "/m")
+        chat.read_content(content, 0, "/m", set(chat.PART_KEYS))
 
 
 def test_only_the_assistants_role_is_taken_for_granted():

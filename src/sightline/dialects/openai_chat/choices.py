@@ -26,7 +26,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_TEXT,
 )
 from sightline.dialects.signatures import unwrap
-from sightline.dialects.streaming import fields_of
+from sightline.dialects.streaming import fields_of, unread_fields
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -279,8 +279,12 @@ def write_finish(finish: Finish | None, *, has_refusal: bool) -> str:
     return finish if finish in ("length", "tool_calls", "content_filter") else "stop"
 
 
-def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
-    """The content of a message or of a delta: a string, or with some servers a list of text and reasoning."""
+PART_KEYS = frozenset({"type", "text", "thinking"})
+
+
+def read_content(content: Json, choice: int, at: str, known: set[str]) -> list[StreamEvent]:
+    """The content of a message or of a delta: a string, or with some servers a list of text and reasoning. `known` are
+    the fields of such parts that were reported before, and `PART_KEYS`."""
     if content is None or content == "":
         return []
     if type(content) is str:
@@ -293,9 +297,11 @@ def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
         part = as_object(value, place)
         kind = part.get("type")
         if kind == "text":
-            events += read_content(opt_str(part, "text", place), choice, f"{place}/text")
+            events += read_content(opt_str(part, "text", place), choice, f"{place}/text", known)
+            events += unread_fields(part, known, place)
         elif kind == "thinking" and (thought := _plain(part.get("thinking"))) is not None:
             events.append(ThinkingReceived(THINKING_PART, thought, choice, at=place))
+            events += unread_fields(part, known, place)
         else:
             events.append(FieldReceived(place, value))
     return events

@@ -7,6 +7,7 @@ import msgspec
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
+    PART_KEYS,
     CallAssembly,
     Fragment,
     finish_detail,
@@ -153,7 +154,7 @@ def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent
 
 def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent]:
     events = read_role(message, at) + read_thinking(message, choice, at)
-    events += read_content(message.get("content"), choice, f"{at}/content")
+    events += read_content(message.get("content"), choice, f"{at}/content", set(PART_KEYS))
     refusal = opt_str(message, "refusal", at)
     if refusal is not None:
         events.append(RefusalReceived(REFUSAL_PART, refusal, choice, at=f"{at}/refusal"))
@@ -266,6 +267,7 @@ class ChatMachine(Machine):
         self._choice_keys = set(_CHOICE)
         self._delta_keys = set(MESSAGE)
         self._call_keys = set(_CALL)
+        self._part_keys = set(PART_KEYS)
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """The events of one chunk."""
@@ -374,7 +376,7 @@ class ChatMachine(Machine):
     def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         events += read_role(delta, at)
         events += choice.think(delta, at)
-        words = read_content(delta.get("content"), choice.index, f"{at}/content")
+        words = read_content(delta.get("content"), choice.index, f"{at}/content", self._part_keys)
         choice.has_spoken = choice.has_spoken or any(type(event) is TextReceived for event in words)
         events += words
         refusal = opt_str(delta, "refusal", at)
