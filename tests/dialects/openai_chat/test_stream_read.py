@@ -60,6 +60,16 @@ def test_unknown_fields_of_content_in_parts_are_reported_once():
     ]
 
 
+def test_a_signature_before_the_name_of_its_call_waits_for_it():
+    """A call whose signature came first was read as a thought, and the call itself was gone."""
+    signed = {"google": {"thought_signature": "s"}}
+    begun = {"index": 0, "id": "a", "type": "function", "extra_content": signed, "function": {"arguments": "{"}}
+    rest = {"index": 0, "function": {"name": "f", "arguments": "}"}}
+    reply = fold(heard(calling(begun), calling(rest, finish="stop")))
+    (call,) = reply.choice.tool_calls
+    assert (call.id, call.name, call.arguments, call.signature) == ("a", "f", "{}", "s")
+
+
 def test_usage_may_follow_the_finish():
     reply = fold(heard(chunk({"content": "a"}, "stop"), {"choices": [], "usage": USAGE}, {"choices": None}))
     assert (reply.usage.input_tokens, reply.choice.finish) == (3, "stop")

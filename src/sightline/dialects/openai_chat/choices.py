@@ -16,6 +16,7 @@ import msgspec
 from sightline.dialects.fields import as_list, as_object, nest_extras, opt_int, opt_str, rest, word_of, wrong
 from sightline.dialects.openai_chat.names import (
     FIRST_CALL,
+    GEMINI,
     NAME,
     REDACTED,
     SIGNATURE,
@@ -50,13 +51,14 @@ from sightline.wire.partial_json import PartialJson
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call so far. `id` is the one that the provider gave, empty if it gave none."""
+    """A call so far. `id` is the one that the provider gave, if any; `signature` may come before `name`."""
 
     part: int
     index: int | None
     kind: ToolKind
     id: str = ""
     name: str = ""
+    signature: str | None = None
     pieces: list[str] = field(default_factory=list)
     scanned: int = 0
     scan: PartialJson = field(default_factory=PartialJson)
@@ -83,6 +85,7 @@ class Fragment(msgspec.Struct, frozen=True):
     arguments: str
     kind: ToolKind
     at: str
+    signature: str | None = None
 
 
 class CallAssembly:
@@ -96,11 +99,6 @@ class CallAssembly:
     def has_calls(self) -> bool:
         """Whether there is a call to answer."""
         return bool(self._calls)
-
-    @property
-    def last_part(self) -> int:
-        """The part of the call that the last fragment belonged to."""
-        return self._calls[-1].part
 
     def grow(self, index: object, arguments: str) -> ArgumentsReceived | None:
         """The event of a fragment that holds only arguments and continues the last call; None for any other."""
@@ -122,11 +120,13 @@ class CallAssembly:
         self._calls.append(call)
         call.id = call.id or fragment.id
         call.name = call.name or fragment.name
+        is_late = call.has_begun and fragment.signature is not None
+        call.signature = fragment.signature or call.signature
         if call.name and not call.has_begun:
             events += self._begin(call, fragment.at)
         if fragment.arguments and not _is_repeated(call, fragment):
             events += self._add_arguments(call, fragment)
-        return events
+        return [*events, SignatureReceived(call.part, fragment.signature, GEMINI, self._choice)] if is_late else events
 
     def finish(self) -> list[StreamEvent]:
         """The events at the end of the choice: every call is as complete as it will be."""
@@ -142,6 +142,9 @@ class CallAssembly:
     def _begin(self, call: _Call, at: str) -> list[StreamEvent]:
         call.has_begun = True
         events: list[StreamEvent] = [ToolCallBegun(call.part, call.id, call.name, self._choice, call.kind, at=at)]
+        if call.signature is not None:
+            # Directly after the beginning, as in a whole reply: some writers must write the signature before the call.
+            events.append(SignatureReceived(call.part, call.signature, GEMINI, self._choice))
         events += [ArgumentsReceived(call.part, text, self._choice) for text in call.pieces]
         return events
 

@@ -23,7 +23,6 @@ from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, r
 from sightline.dialects.openai_chat.names import (
     AUDIO_PART,
     FIRST_CALL,
-    GEMINI,
     REFUSAL_PART,
     TEXT_PART,
     THINKING,
@@ -401,6 +400,7 @@ class ChatMachine(Machine):
         key, words = ("custom", "input") if is_custom else ("function", "arguments")
         inner = opt_object(holder, key, at) or {}
         index = holder.get("index")
+        signature, unread = read_signature(holder)
         fragment = Fragment(
             index if type(index) is int else None,
             opt_str(holder, "id", at) or "",
@@ -408,13 +408,9 @@ class ChatMachine(Machine):
             read_arguments(inner, words, f"{at}/{key}"),
             "custom" if is_custom else "function",
             at,
+            signature,
         )
         events = choice.assembly.add(fragment)
-        signature, unread = read_signature(holder)
-        if signature is not None:
-            # Directly after the beginning, as in a whole reply: some writers must write the signature before the call.
-            begun = next((place for place, event in enumerate(events, 1) if type(event) is ToolCallBegun), len(events))
-            events.insert(begun, SignatureReceived(choice.assembly.last_part, signature, GEMINI, choice.index))
         known = CUSTOM if is_custom else FUNCTION
         return [
             *events,
