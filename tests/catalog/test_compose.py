@@ -198,6 +198,17 @@ def test_responses_api_request_includes_summary_and_encrypted_reasoning() -> Non
     assert composed("gemini", facts=THINKER, family=family).options.reasoning is None
 
 
+def test_a_summary_that_needs_thinking_is_refused_beside_what_that_excludes() -> None:
+    """Anthropic's API answers 400 to these."""
+    forced, tools = ToolChoice("required"), (FunctionTool("f"),)
+    assert "top_k cannot be set" in refused("anthropic", summary="auto", top_k=3).message
+    assert "temperature cannot be set" in refused("anthropic", summary="auto", temperature=0.5).message
+    assert "a forced tool call" in refused("anthropic", summary="auto", tools=tools, tool_choice=forced).message
+    assert composed("anthropic", summary="auto", temperature=1, top_p=0.95).options.temperature == 1
+    assert composed("anthropic", summary="none", top_k=3, tools=tools, tool_choice=forced).options.top_k == 3
+    assert composed("gemini", summary="auto", top_k=3).options.top_k == 3
+
+
 def test_reasoning_summary_is_requested_in_the_form_of_the_dialect() -> None:
     assert composed("openai-responses", summary="concise").options.reasoning == Reasoning(summary="concise")
     assert composed("gemini", summary="auto").options.reasoning == Reasoning(summary="auto")

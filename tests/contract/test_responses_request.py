@@ -21,6 +21,7 @@ from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import write_request
+from sightline.errors import Fault
 from sightline.model.parts import Document, Image, Inline, Link, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import (
@@ -297,7 +298,12 @@ def test_request_is_written_without_losses_or_errors(spoken: str, data: st.DataO
         )
     )
     family = Family(base_instructions="Be kind.", supports_reasoning_summaries=True, default_effort="low")
-    written, report = body(prompt, ABLE, family, spoken=spoken, quirks=quirks)
+    try:
+        written, report = body(prompt, ABLE, family, spoken=spoken, quirks=quirks)
+    except Fault as fault:  # what the API refuses together is refused before anything is written
+        if "a summary needs thinking" not in fault.message:
+            raise
+        return
     assert report.losses == ()
     problems = dialect(spoken).problems(dialect(spoken).read_request(written))
     assert [problem for problem in problems if problem.severity == "error"] == []

@@ -85,7 +85,16 @@ def test_vectors_are_read_and_written() -> None:
 def test_openais_vectors_come_in_the_order_of_their_index() -> None:
     data = [{"index": 1, "embedding": [1]}, {"index": 0, "embedding": [0]}]
     assert OPENAI.read_reply({"data": data}).vectors == ((0.0,), (1.0,))
-    assert OPENAI.read_reply({"data": [{"embedding": [3, "x"]}], "usage": {"prompt_tokens": True}}).tokens is None
+    assert OPENAI.read_reply({"data": [{"embedding": [3]}], "usage": {"prompt_tokens": True}}).tokens is None
+
+
+@pytest.mark.parametrize("vector", [[None, None], [0.5, "x"], [True], "no base64!", "AAAA", None])
+def test_a_vector_with_anything_but_numbers_is_refused(vector: Any) -> None:
+    """llama.cpp sends null where a model's numbers have overflowed. A shorter vector would look like an answer."""
+    with pytest.raises(Fault):
+        OPENAI.read_reply({"data": [{"embedding": vector}]})
+    with pytest.raises(Fault):
+        GEMINI.read_reply({"embedding": {"values": vector}})
 
 
 @pytest.mark.parametrize(

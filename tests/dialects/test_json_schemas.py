@@ -199,6 +199,14 @@ def test_every_property_is_required_and_null_where_it_may_be_left_out() -> None:
     )
 
 
+def test_two_lists_of_alternatives_at_once_cannot_be_strict() -> None:
+    """Strict mode has one keyword for both; one of the lists would be lost."""
+    either: JsonObject = {"anyOf": [{"type": "string"}], "oneOf": [{"type": "string", "enum": ["a"]}]}
+    result = strict_schema({"type": "object", "properties": {"a": either}, "required": ["a"]})
+    assert result.obstacle is not None
+    assert result.obstacle[0] == "/properties/a/oneOf"
+
+
 def test_a_schema_that_is_strict_already_is_not_touched() -> None:
     schema: JsonObject = {
         "type": "object",

@@ -1,3 +1,6 @@
+import json
+from typing import Any
+
 import pytest
 
 from sightline.dialects.dialect import Client, Unread
@@ -11,6 +14,7 @@ from sightline.dialects.losses import (
     lose_partial,
 )
 from sightline.dialects.registry import dialect
+from sightline.dialects.translate import StreamTranslation, translate_reply
 from sightline.model.events import (
     Ended,
     Finished,
@@ -179,6 +183,43 @@ def test_a_call_of_a_built_in_tool_is_one_of_a_function_elsewhere() -> None:
     lose_call_kind(ToolCallBegun(2, "e", "shell", kind="shell", at="/output/2"), dialect("raw"), report)
     lose_call_kind(TextReceived(2, "a"), dialect("gemini"), report)
     assert pointers(report) == {"/output/0": "identity"}
+
+
+FOUND: dict[str, Any] = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"inlineData": {"mimeType": "image/png", "data": "AA==", "displayName": "rain"}},
+                    {"text": "It rains."},
+                ],
+            },
+            "finishReason": "STOP",
+            "citationMetadata": {"citationSources": [{"endIndex": 2, "uri": "https://e.org", "license": "mit"}]},
+            "groundingMetadata": {
+                "groundingChunks": [{"retrievedContext": {"uri": "https://f.org", "title": "f", "text": "Rain."}}],
+                "groundingSupports": [{"segment": {"endIndex": 2, "text": "It"}, "groundingChunkIndices": [0]}],
+            },
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_what_citations_and_pictures_lose_is_the_same_in_a_stream_and_in_a_whole_reply(target: str) -> None:
+    data = json.dumps(FOUND).encode()
+    whole = translate_reply(data, "gemini", target).report
+    stream = StreamTranslation("gemini", target)
+    stream.feed(b"data: %b\n\n" % data)
+    stream.close()
+    lost = {(loss.pointer, loss.what, loss.severity) for loss in whole.losses}
+    assert {(f"/0{at}", what, severity) for at, what, severity in lost} == {
+        (loss.pointer, loss.what, loss.severity) for loss in stream.report.losses
+    }
+    at = "/candidates/0/citationMetadata/citationSources/0"
+    assert {what for _, what, _ in lost} >= {"license", "displayName", "the quotation of a citation"}
+    assert (f"{at}/license", "license", "content") in lost
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-chat"])

@@ -275,7 +275,56 @@ LISTENED = {
     "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 600}, {"modality": "AUDIO", "tokenCount": 400}],
     "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 10}],
 }
+COMPACTION = {
+    "type": "compaction",
+    "input_tokens": 1_000,
+    "output_tokens": 3_500,
+    "cache_read_input_tokens": 150_000,
+    "cache_creation_input_tokens": 500,
+    "cache_creation": {"ephemeral_5m_input_tokens": 300, "ephemeral_1h_input_tokens": 200},
+}
+ANSWERED = {"type": "message", "input_tokens": 20_000, "output_tokens": 800, "cache_read_input_tokens": 3_000}
+COMPACTED = {**ANSWERED, "cache_creation_input_tokens": 0, "iterations": [COMPACTION, ANSWERED, "x"]}
+SUMMARISED = expected(174_500, 4_300, 153_000, 500, 200)
+"""A conversation that became too long is summarised by a call of its own, which the counts beside it leave out."""
+KIMI = {**{name: BASE[name] for name in ("prompt_tokens", "completion_tokens", "total_tokens")}, "cached_tokens": 900}
+
+
+def chat_stream_with_usage_in_the_choice(usage: Any) -> bytes:
+    """Moonshot's stream: the counts are beside the finish, in the choice."""
+    choice = {"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop", "usage": usage}
+    chunk = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+
+
+def responses_stream_with_short_end(usage: Any, items: tuple[dict[str, Any], ...]) -> bytes:
+    """The last event of some servers leaves out the items, which have arrived one by one."""
+    body = responses_body(usage)
+    done = [{"type": "response.output_item.done", "output_index": n, "item": item} for n, item in enumerate(items)]
+    return events(*done, {"type": "response.completed", "response": {**body, "output": []}})
+
+
 SPECIAL = [
+    pytest.param("anthropic", messages_whole(COMPACTED), SUMMARISED, id="compaction"),
+    pytest.param(
+        "anthropic",
+        messages_stream(
+            {**ANSWERED, "output_tokens": 1, "iterations": None}, {"output_tokens": 2}, COMPACTED, COMPACTED
+        ),
+        SUMMARISED,
+        id="compaction-streamed",
+    ),
+    pytest.param("openai-chat", chat_whole(KIMI), expected(1_000, 20, 900), id="cached-beside"),
+    pytest.param("openai-chat", chat_stream(KIMI), expected(1_000, 20, 900), id="cached-beside-streamed"),
+    pytest.param(
+        "openai-chat", chat_stream_with_usage_in_the_choice(KIMI), expected(1_000, 20, 900), id="usage-in-the-choice"
+    ),
+    pytest.param(
+        "openai-responses",
+        responses_stream_with_short_end(openai_usage(1_000, 20, 0, RESPONSES), (SEARCH, OPENED, SEARCH, FILES)),
+        expected(1_000, 20, calls="0.0225"),
+        id="tools-that-the-end-leaves-out",
+    ),
     pytest.param("openai-chat", chat_whole(SPOKEN), AUDIO, id="audio"),
     pytest.param("openai-chat", chat_stream(SPOKEN), AUDIO, id="audio-streamed"),
     pytest.param(

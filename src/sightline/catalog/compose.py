@@ -5,7 +5,7 @@ define what to send. What cannot be requested from the model or in its dialect i
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -80,7 +80,8 @@ class DialectSupport:
     time. `custom_tools`: tools may take free text. `hosted_tools`: the tools built into its API, as it writes them.
     `cache_key`: a request names its conversation. `store`: a request says whether it may be stored.
     `reasoning_include`: what requests the reasoning that the provider does not keep; None if nothing does.
-    `summary_mode`: the reasoning mode with which summaries are shown. `states_defaults`: our own requests state what
+    `summary_mode`: the reasoning mode with which summaries are shown; `excluded_by_thinking` names the options that it
+    excludes, and a forced tool call. `states_defaults`: our own requests state what
     the API would assume. `asks_for_usage`: a stream reports its usage only on request.
     """
 
@@ -96,6 +97,7 @@ class DialectSupport:
     store: StatedWhen = "never"
     reasoning_include: tuple[str, ...] | None = None
     summary_mode: str | None = None
+    excluded_by_thinking: Callable[[Options], tuple[str, ...]] = lambda _options: ()
     states_defaults: bool = False
     asks_for_usage: bool = False
 
@@ -271,6 +273,13 @@ class _Composing:
             if name not in self.support.options:
                 why = f"{self.choice.dialect} has no such option"
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
+        if reasoning is not None and reasoning.mode is not None:
+            choice = prompt.tool_choice
+            excluded = self.support.excluded_by_thinking(Options(**sampling))
+            if excluded or (choice is not None and choice.mode in ("required", "named")):
+                what = excluded[0] if excluded else "a forced tool call"
+                why = "a summary needs thinking, which excludes it"
+                raise self._refusal(f"{what} cannot be set", why, "Leave out one of the two.")
         return Options(
             **sampling,
             format=self._format(),

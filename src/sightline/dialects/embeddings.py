@@ -12,7 +12,7 @@ from operator import itemgetter
 
 import msgspec
 
-from sightline.dialects.fields import as_list, as_object, object_at
+from sightline.dialects.fields import as_list, as_object, object_at, wrong
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
@@ -193,10 +193,14 @@ def _first_count(counts: JsonObject, *names: str) -> int | None:
 
 
 def _vector(value: Json, at: str) -> tuple[float, ...]:
-    if isinstance(value, str):
-        data = base64.b64decode(value)
-        return struct.unpack(f"<{len(data) // 4}f", data)
-    return tuple(float(number) for number in as_list(value, at) if isinstance(number, int | float))
+    try:
+        if isinstance(value, str):
+            data = base64.b64decode(value, validate=True)
+            return struct.unpack(f"<{len(data) // 4}f", data)
+        # A server whose model has overflowed sends null for what is no number.
+        return msgspec.convert(as_list(value, at), tuple[float, ...])
+    except (ValueError, struct.error):
+        raise wrong(value, at, "a vector of numbers") from None
 
 
 def _count(value: Json) -> int | None:

@@ -271,6 +271,8 @@ class _StrictConverter:
                 case "items", _:
                     made[key] = self.any(inner, place)
                 case (("anyOf" | "oneOf"), list()):
+                    if "anyOf" in made:
+                        self.obstacles.append((place, "strict mode cannot require one of two lists at once"))
                     if key == "oneOf":
                         self.changes.append((place, "replaced by anyOf"))
                     made["anyOf"] = [self.any(each, f"{place}/{n}") for n, each in enumerate(inner)]

@@ -3,10 +3,11 @@
 import re
 from itertools import chain
 from operator import attrgetter
+from typing import assert_never
 
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
-from sightline.model.events import Finished, StreamEvent, ToolCallBegun
+from sightline.model.events import CitationReceived, FieldReceived, Finished, PartReceived, StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply, Usage
@@ -52,8 +53,20 @@ class UnreadLosses:
         if reply.usage is not None:
             lose_counts(reply.usage, self._target, self._report)
 
+    def of_event(self, event: FieldReceived | PartReceived | CitationReceived) -> None:
+        """Report such fields of an event of a stream."""
+        match event:
+            case FieldReceived(at, value):
+                self.of_field(at, value)
+            case PartReceived(value=part):
+                self._lose_in_parts((part,))
+            case CitationReceived(citation=citation):
+                self._lose(citation.at, citation.extras, "content")
+            case unreachable:
+                assert_never(unreachable)
+
     def of_field(self, at: str, value: Json) -> None:
-        """Report one field of a reply or of a stream."""
+        """Report one field of a reply."""
         if value is None or value in ([], {}, ""):
             return
         key = at.rpartition("/")[2]

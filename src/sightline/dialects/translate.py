@@ -28,10 +28,12 @@ from sightline.dialects.text_runs import END, GrowingText, TextFraming, TextRuns
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.errors import Code, Fault
 from sightline.model.events import (
+    CitationReceived,
     Ended,
     Failed,
     FieldReceived,
     FrameBroken,
+    PartReceived,
     Started,
     StreamEvent,
     TextReceived,
@@ -239,8 +241,8 @@ class StreamTranslation:
             self.report.lose(event.at, "a frame", f"it cannot be read: {event.message}", "content")
         elif not self._is_foreign:
             return
-        elif isinstance(event, FieldReceived):
-            self._losses.of_field(event.at, event.value)
+        elif isinstance(event, (FieldReceived, PartReceived, CitationReceived)):
+            self._losses.of_event(event)
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
         else:

@@ -183,8 +183,29 @@ def test_results_with_pictures_and_flags():
     )
     source = {"type": "base64", "media_type": "image/png", "data": "AA"}
     content = [{"type": "text", "text": "x"}, {"type": "image", "source": source}]
-    assert blocks == [{"type": "tool_result", "tool_use_id": "c", "content": content, "is_error": True}]
-    assert losses(report) == [("/r", "identity")]
+    assert blocks == [{"type": "tool_result", "tool_use_id": "c", "content": content}]
+    assert losses(report) == [("/r", "identity"), ("/r", "option")]
+
+
+@pytest.mark.parametrize(
+    ("parts", "content", "has_flag"),
+    [
+        ((Text("no"), Text("way")), [{"type": "text", "text": "no"}, {"type": "text", "text": "way"}], True),
+        (
+            (Image(Link("https://e.org/a")),),
+            [{"type": "image", "source": {"type": "url", "url": "https://e.org/a"}}],
+            False,
+        ),
+        ((), None, False),
+    ],
+)
+def test_a_result_that_is_an_error_is_text_and_nothing_else(parts, content, has_flag):
+    """The API answers 400 to a picture or to nothing beside `is_error`."""
+    ((block,), report) = write(ToolResult("c", parts, is_error=True, at="/r"))
+    assert (block.get("content"), block.get("is_error")) == (content, True if has_flag else None)
+    assert losses(report) == ([] if has_flag else [("/r", "option")])
+    assert write(ToolResult("c", parts, is_error=True), same=True)[0][0]["is_error"] is True
+    assert write(ToolResult("c", parts, is_error=False))[0][0]["is_error"] is False
 
 
 def test_a_name_that_no_call_says_is_lost():

@@ -187,6 +187,15 @@ def test_thinking_with_a_budget_excludes_other_sampling():
     assert losses(report) == [("/temperature", "option"), ("/top_k", "option"), ("/top_p", "option")]
 
 
+@pytest.mark.parametrize("reasoning", [Reasoning(mode="adaptive"), Reasoning(budget=-1, effort="low")])
+def test_adaptive_thinking_excludes_other_sampling_too(reasoning):
+    """The API answers 400: "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode"."""
+    body, report = write(reasoning=reasoning, max_tokens=4000, temperature=0.5, top_k=3)
+    assert body["thinking"] == {"type": "adaptive"}
+    assert not body.keys() & {"temperature", "top_k"}
+    assert losses(report) == [("/temperature", "option"), ("/top_k", "option")]
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_sampling_that_agrees_with_thinking_stays(same):
     reasoning = Reasoning(mode="on", budget=2000)
@@ -368,6 +377,24 @@ def test_a_forced_call_goes_before_thinking_with_a_budget():
     write_reasoning(Reasoning(budget=2000, at="/r"), body, report, same=False)
     assert "thinking" not in body
     assert losses(report) == [("/r", "option")]
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "lost"),
+    [
+        (Reasoning(mode="adaptive"), "mode"),
+        (Reasoning(mode="on"), "mode"),
+        (Reasoning(budget=-1), "budget"),
+    ],
+)
+def test_a_forced_call_goes_before_adaptive_thinking_too(reasoning, lost):
+    """ "Thinking may not be enabled when tool_choice forces tool use": the API says it of both kinds of thinking."""
+    report = Report()
+    body: dict[str, Any] = {"tool_choice": {"type": "tool", "name": "add"}}
+    placed = Reasoning(mode=reasoning.mode, budget=reasoning.budget, effort="low", places={lost: f"/{lost}"})
+    write_reasoning(placed, body, report, same=False)
+    assert body == {"tool_choice": {"type": "tool", "name": "add"}, "output_config": {"effort": "low"}}
+    assert losses(report) == [(f"/{lost}", "option")]
 
 
 def test_the_least_thinking_of_a_model_that_cannot_do_without_is_written():

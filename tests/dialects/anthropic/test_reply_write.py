@@ -36,6 +36,7 @@ from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
 from tests.dialects.reports import added_at, losses
 
+BODY = {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "anthropic").glob("*/reply.json"))
 
 
@@ -73,6 +74,14 @@ def test_a_whole_reply():
         "usage": {"input_tokens": 6, "cache_read_input_tokens": 4, "output_tokens": 3},
     }
     assert not report.losses
+
+
+def test_the_counts_of_a_compaction_stay_apart_from_those_of_the_answer():
+    compaction = {"type": "compaction", "input_tokens": 900, "output_tokens": 80, "cache_read_input_tokens": 30}
+    compaction["cache_creation"] = {"ephemeral_1h_input_tokens": 7}
+    usage = {"input_tokens": 6, "output_tokens": 3, "iterations": [compaction]}
+    body, _ = write(Text("hi"), usage=fold(read_reply({**BODY, "usage": usage})).usage)
+    assert body["usage"] == {**usage, "cache_read_input_tokens": 0}
 
 
 def test_identity_comes_from_the_client_where_the_provider_gave_none():

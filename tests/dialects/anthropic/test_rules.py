@@ -151,6 +151,15 @@ def test_pictures_are_of_four_kinds():
     assert found(picture("image/tiff")) == [("/messages/0/content/0", "error")]
 
 
+def test_the_result_of_a_call_that_failed_is_text():
+    picture = {"type": "image", "source": {"type": "url", "url": "https://e.org/a.png"}}
+    text = {"type": "text", "text": "no", "cache_control": E}
+    refused = [("/messages/2/content/0", "error")]
+    for content, places in (([text, picture], refused), ([], refused), ("", refused), ([text], []), ("no", [])):
+        assert found(ASK, assistant(call()), user(result(content=content, is_error=True))) == places
+        assert found(ASK, assistant(call()), user(result(content=content, is_error=False))) == []
+
+
 def test_four_cache_breakpoints_are_taken():
     marked = {"type": "text", "text": "a", "cache_control": E}
     opaque = {"type": "search_result", "cache_control": E}

@@ -80,10 +80,14 @@ def test_content_is_a_string_or_a_list_of_words_and_reasoning():
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}]}
     unknown: Any = {"type": "image", "url": "x"}
     strange: Any = {"type": "thinking", "thinking": [{"type": "reference", "ids": [1]}]}
-    assert chat.read_content("hi", 0, "/m") == [TextReceived(1, "hi", at="/m")]
-    assert chat.read_content("", 0, "/m") == chat.read_content(None, 0, "/m") == []
+    assert chat.read_content("hi", 0, "/m", set(chat.PART_KEYS)) == [TextReceived(1, "hi", at="/m")]
+    assert (
+        chat.read_content("", 0, "/m", set(chat.PART_KEYS))
+        == chat.read_content(None, 0, "/m", set(chat.PART_KEYS))
+        == []
+    )
     parts = [thought, {"type": "text", "text": "yes"}, unknown, strange, {"type": "thinking"}]
-    assert chat.read_content(parts, 2, "/m") == [
+    assert chat.read_content(parts, 2, "/m", set(chat.PART_KEYS)) == [
         ThinkingReceived(0, "hm", 2, at="/m/0"),
         TextReceived(1, "yes", 2, at="/m/1/text"),
         FieldReceived("/m/2", unknown),
@@ -95,7 +99,7 @@ def test_content_is_a_string_or_a_list_of_words_and_reasoning():
 @pytest.mark.parametrize("content", [7, {"type": "text"}, ["words"]])
 def test_other_content_is_a_fault(content):
     with pytest.raises(Fault):
-        chat.read_content(content, 0, "/m")
+        chat.read_content(content, 0, "/m", set(chat.PART_KEYS))
 
 
 def test_only_the_assistants_role_is_taken_for_granted():
@@ -141,6 +145,13 @@ def test_an_annotation_is_a_citation_with_its_place_in_the_text():
     [event] = chat.read_citations([note], 0, "/a")
     assert event.citation == Citation(url="https://example.org", title="T", start=2, end=5, value=note, at="/a/0")
     assert chat.write_citation(event.citation, 10)["url_citation"]["start_index"] == 12
+
+
+def test_a_routers_excerpt_is_the_quotation_and_other_fields_are_kept():
+    """OpenRouter quotes the page that it found as `content`."""
+    inner = {"url": "https://example.org", "title": "T", "content": "It rains.", "start_index": 2, "end_index": 5}
+    [event] = chat.read_citations([{"type": "url_citation", "url_citation": {**inner, "rank": 1}, "id": "a"}], 0, "/a")
+    assert (event.citation.cited_text, event.citation.extras) == ("It rains.", {"id": "a", "url_citation": {"rank": 1}})
 
 
 def test_annotations_of_other_kinds_are_kept_as_they_are():

@@ -68,6 +68,8 @@ THOUGHT = {**COUNTS, "completion_tokens_details": {"reasoning_tokens": 5}}
         {"choices": [{**CHOICE, "finish_reason": "content_filter"}], "usage": THOUGHT},
         {"choices": [CHOICE], "usage": {**THOUGHT, "total_tokens": 15}},
         {"choices": [CHOICE], "usage": {**COUNTS, "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0}}},
+        {"choices": [CHOICE], "usage": {**COUNTS, "cached_tokens": 4}},
+        {"choices": [CHOICE], "usage": {**COUNTS, "cached_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5}}},
         {"choices": [{**CHOICE, "message": {**ANSWER, "reasoning_content": "so"}}], "usage": {}},
     ],
 )

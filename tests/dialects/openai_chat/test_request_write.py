@@ -149,7 +149,7 @@ def test_a_call_without_words_has_null_content():
 
 
 def test_pictures_and_files_of_results_follow_in_a_user_message():
-    document = Document(Inline("application/pdf", "AA=="), at="/d")
+    document = Document(Inline("application/pdf", "AA=="), "a.pdf", at="/d")
     result = ToolResult("c1", (Text("see"), Image(PNG, at="/i"), document, Document(PlainText("p"))), name="f", at="/r")
     report = Report()
     request = Request(
@@ -374,6 +374,14 @@ def test_every_part_that_a_message_can_hold(part, document):
 )
 def test_what_a_message_cannot_hold_is_reported_where_it_stood(part, severities):
     assert write_content(part)[1] == [("/p", severity) for severity in severities]
+
+
+def test_a_file_without_a_name_gets_one_because_the_api_demands_it():
+    report = Report()
+    document = Document(Inline("application/pdf", "AAAA"), at="/p")
+    file = {"file_data": "data:application/pdf;base64,AAAA", "filename": "document.pdf"}
+    assert ContentWriter(report, "anthropic").parts((document,)) == [{"type": "file", "file": file}]
+    assert (added_at(report), report.losses) == (["/p"], ())
 
 
 def test_a_file_id_is_good_for_the_vendors_other_api_and_a_link_for_the_same():

@@ -15,7 +15,7 @@ from sightline.model.events import (
     ToolCallBegun,
 )
 from sightline.model.parts import Audio, Inline, Thinking
-from tests.dialects.openai_chat.telling import calling, chunk, fold, heard
+from tests.dialects.openai_chat.telling import calling, chunk, fold, heard, whole
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 
@@ -42,6 +42,32 @@ def test_identity_is_reported_as_it_becomes_known():
         Started(model="m", places={"model": "/1/model"}),
         Started(id="chatcmpl-1", model="m", places={"id": "/3/id", "model": "/3/model"}),
     ]
+
+
+def test_unknown_fields_of_content_in_parts_are_reported_once():
+    """Mistral says of its reasoning whether it is closed."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True}
+    said = {"type": "text", "text": "a", "mood": 1}
+    reply = fold(heard(chunk({"content": [thought]}), chunk({"content": [thought, said]}, "stop")))
+    assert [(each.at, each.value) for each in reply.unmodelled] == [
+        ("/0/choices/0/delta/content/0/closed", True),
+        ("/1/choices/0/delta/content/1/mood", 1),
+    ]
+    reply = whole({"role": "assistant", "content": [thought, said]})
+    assert [each.at for each in reply.unmodelled] == [
+        "/choices/0/message/content/0/closed",
+        "/choices/0/message/content/1/mood",
+    ]
+
+
+def test_a_signature_before_the_name_of_its_call_waits_for_it():
+    """A call whose signature came first was read as a thought, and the call itself was gone."""
+    signed = {"google": {"thought_signature": "s"}}
+    begun = {"index": 0, "id": "a", "type": "function", "extra_content": signed, "function": {"arguments": "{"}}
+    rest = {"index": 0, "function": {"name": "f", "arguments": "}"}}
+    reply = fold(heard(calling(begun), calling(rest, finish="stop")))
+    (call,) = reply.choice.tool_calls
+    assert (call.id, call.name, call.arguments, call.signature) == ("a", "f", "{}", "s")
 
 
 def test_usage_may_follow_the_finish():

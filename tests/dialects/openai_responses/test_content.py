@@ -28,7 +28,7 @@ from sightline.model.parts import (
     Thinking,
 )
 from sightline.model.report import Report
-from tests.dialects.reports import named_losses, refused_at
+from tests.dialects.reports import added_at, named_losses, refused_at
 
 AT = "/c"
 
@@ -142,18 +142,40 @@ def written(part, source="anthropic", text="input_text"):
         (Refusal("no"), {"type": "refusal", "refusal": "no"}),
         (Image(Link("u"), "high"), {"type": "input_image", "image_url": "u", "detail": "high"}),
         (Image(Inline("image/png", "AA")), {"type": "input_image", "image_url": "data:image/png;base64,AA"}),
-        (Document(Link("u"), "t"), {"type": "input_file", "file_url": "u", "filename": "t"}),
+        (Document(Link("u")), {"type": "input_file", "file_url": "u"}),
         (
-            Document(Inline("application/pdf", "AA")),
-            {"type": "input_file", "file_data": "data:application/pdf;base64,AA"},
+            Document(Inline("application/pdf", "AA"), "a.pdf"),
+            {"type": "input_file", "file_data": "data:application/pdf;base64,AA", "filename": "a.pdf"},
         ),
-        (Document(Inline("", "AA")), {"type": "input_file", "file_data": "AA"}),
-        (Document(PlainText("hi")), {"type": "input_file", "file_data": "data:text/plain;base64,aGk="}),
         (Opaque(NAME, {"type": "x"}), {"type": "x"}),
     ],
 )
 def test_supported_parts_are_written_without_loss(part, expected):
     assert written(part) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "data", "name"),
+    [
+        (Inline("application/pdf", "AA"), "data:application/pdf;base64,AA", "document.pdf"),
+        (PlainText("hi"), "data:text/plain;base64,aGk=", "document.txt"),
+        (Inline("", "AA"), "AA", "document"),
+    ],
+)
+def test_a_file_without_a_name_gets_one_because_the_api_demands_it(source, data, name):
+    report = Report()
+    document = Document(source, at="/d")
+    (part,) = ContentWriter(report, "anthropic").parts((document,))
+    assert part == {"type": "input_file", "file_data": data, "filename": name}
+    assert (added_at(report), report.losses) == (["/d"], ())
+    own = Document(Inline("application/pdf", "AA"))
+    assert "filename" not in written(own, source=NAME)[0]
+
+
+def test_a_linked_file_has_no_name_beside_its_address():
+    document = Document(Link("u"), "t")
+    assert written(document) == ({"type": "input_file", "file_url": "u"}, [("name of a file", "identity")])
+    assert written(document, source=NAME) == ({"type": "input_file", "file_url": "u", "filename": "t"}, [])
 
 
 @pytest.mark.parametrize(

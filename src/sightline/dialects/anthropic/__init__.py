@@ -11,7 +11,13 @@ from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
-from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
+from sightline.dialects.anthropic.options import (
+    LEAST_BUDGET,
+    LEAST_TOP_P,
+    SERVICE_TIERS,
+    excluded_by_thinking,
+    open_objects,
+)
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
 from sightline.dialects.anthropic.reply_read import MessagesMachine, read_plain, read_reply
 from sightline.dialects.anthropic.reply_write import MessagesWriter, write_reply
@@ -158,6 +164,10 @@ def _part_problems(parts: Sequence[Part]) -> Iterator[Problem]:
     for part in parts:
         if isinstance(part, (ToolCall, ToolResult)) and not _CALL_ID.fullmatch(part.id):
             yield Problem(part.at, f"the id {part.id!r} must match {_CALL_ID.pattern}")
+        if isinstance(part, ToolResult) and part.is_error:
+            others = {*map(type, part.parts)} - {Text, CacheBreakpoint}
+            if others or not any(isinstance(inner, Text) and inner.text for inner in part.parts):
+                yield Problem(part.at, "a result that is an error takes text and nothing else")
         if isinstance(part, ToolResult) and not part.bare:
             for inner in part.parts:
                 yield from _part_problems([inner])
@@ -340,6 +350,7 @@ DIALECT = Dialect(
         hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
         # Anthropic shows thinking only together with the setting that switches it on.
         summary_mode="adaptive",
+        excluded_by_thinking=excluded_by_thinking,
     ),
     rules=RequestRules(needs_max_tokens=True, needs_tools_for_calls=True),
     editing=Editing(

@@ -12,6 +12,7 @@ from sightline.dialects.fields import (
     compact,
     merge,
     nest_extras,
+    objects_in,
     opt_bool,
     opt_list,
     opt_object,
@@ -387,7 +388,10 @@ class BlockWriter:
         block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
         if content != []:
             block["content"] = content
-        if part.is_error is not None:
+        if part.is_error and not self._same and not _is_text(content):
+            why = f"{NAME} takes it with text and nothing else"
+            self._report.lose(part.at, "error flag of a tool result", why, "option")
+        elif part.is_error is not None:
             block["is_error"] = part.is_error
         return block
 
@@ -410,6 +414,12 @@ class BlockWriter:
     def _lose_item(self, part: Value, item: str | None) -> None:
         if item is not None:
             self._report.lose(part.at, "id of the item", f"{NAME} has blocks, not items", "identity")
+
+
+def _is_text(content: Json) -> bool:
+    """Whether the content of a result fits an error: "all content must be type "text" if "is_error" is true", and it
+    "cannot be empty if "is_error" is true"."""
+    return bool(content) and all(block["type"] == "text" for _, block in objects_in(content))
 
 
 def write_cache(mark: CacheBreakpoint, *, same: bool) -> JsonObject:

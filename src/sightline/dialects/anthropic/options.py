@@ -154,19 +154,29 @@ class _ForeignReasoning:
         if mode == "adaptive" or (budget is not None and budget < 0):
             if budget is not None and budget >= 0:
                 self._lose("budget", f"a budget of {budget}", "adaptive thinking has none")
-            return {"type": "adaptive"}
+            return self._adapt("mode" if mode == "adaptive" else "budget")
         if budget is not None:
             return self._fit_budget(budget)
         if mode == "on":
-            self._lose("mode", "thinking switched on", "without a budget the nearest is adaptive thinking")
-            return {"type": "adaptive"}
+            if not self._forces_call:
+                self._lose("mode", "thinking switched on", "without a budget the nearest is adaptive thinking")
+            return self._adapt("mode")
         if mode is not None:
             self._lose("mode", f"thinking mode {mode!r}", f"{NAME} does not know it")
         return {}
 
+    @property
+    def _forces_call(self) -> bool:
+        return object_at(self._body, "tool_choice").get("type") in ("any", "tool")
+
+    def _adapt(self, name: str) -> JsonObject:
+        if self._forces_call:
+            self._lose(name, "adaptive thinking", "a forced tool call excludes it")
+            return {}
+        return {"type": "adaptive"}
+
     def _fit_budget(self, budget: int) -> JsonObject:
-        choice = self._body.get("tool_choice")
-        if isinstance(choice, dict) and choice["type"] in ("any", "tool"):
+        if self._forces_call:
             self._lose("budget", f"a budget of {budget}", "a forced tool call excludes it")
             return {}
         limit = self._body.get("max_tokens")
@@ -298,18 +308,22 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
             _lose_late_thinking(options.reasoning, body, report)
-            # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11).
-            thinking = body.get("thinking")
-            is_added = options.reasoning.places.get("mode") == ADDED
-            if isinstance(thinking, dict) and (thinking["type"] == "enabled" or is_added):
-                for name, excluded in (
-                    ("temperature", options.temperature not in (None, 1)),
-                    ("top_k", options.top_k is not None),
-                    ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
-                ):
-                    if excluded:
-                        del body[name]
-                        report.lose(options.place(name), name, "thinking excludes it", "option")
+            # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11):
+            # "temperature may only be set to 1 when thinking is enabled or in adaptive mode".
+            if object_at(body, "thinking").get("type") in ("enabled", "adaptive"):
+                for name in excluded_by_thinking(options):
+                    del body[name]
+                    report.lose(options.place(name), name, "thinking excludes it", "option")
+
+
+def excluded_by_thinking(options: Options) -> tuple[str, ...]:
+    """The sampling options that a request may not have if the model thinks."""
+    excluded = {
+        "temperature": options.temperature not in (None, 1),
+        "top_k": options.top_k is not None,
+        "top_p": options.top_p is not None and options.top_p < LEAST_TOP_P,
+    }
+    return tuple(name for name, is_excluded in excluded.items() if is_excluded)
 
 
 def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:

@@ -191,7 +191,7 @@ DIALECT = Dialect(
         containers=frozenset(
             {
                 *("allowed_tools", "custom", "file", "format", "function", "grammar", "image_url", "input_audio"),
-                *("response_format", "stream_options"),
+                *("response_format", "stream_options", "url_citation"),
             }
         ),
     ),

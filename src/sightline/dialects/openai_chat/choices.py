@@ -13,9 +13,10 @@ from typing import Final
 
 import msgspec
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, wrong
+from sightline.dialects.fields import as_list, as_object, nest_extras, opt_int, opt_str, rest, word_of, wrong
 from sightline.dialects.openai_chat.names import (
     FIRST_CALL,
+    GEMINI,
     NAME,
     REDACTED,
     SIGNATURE,
@@ -26,7 +27,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_TEXT,
 )
 from sightline.dialects.signatures import unwrap
-from sightline.dialects.streaming import fields_of
+from sightline.dialects.streaming import fields_of, unread_fields
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -50,13 +51,14 @@ from sightline.wire.partial_json import PartialJson
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call so far. `id` is the one that the provider gave, empty if it gave none."""
+    """A call so far. `id` is the one that the provider gave, if any; `signature` may come before `name`."""
 
     part: int
     index: int | None
     kind: ToolKind
     id: str = ""
     name: str = ""
+    signature: str | None = None
     pieces: list[str] = field(default_factory=list)
     scanned: int = 0
     scan: PartialJson = field(default_factory=PartialJson)
@@ -83,6 +85,7 @@ class Fragment(msgspec.Struct, frozen=True):
     arguments: str
     kind: ToolKind
     at: str
+    signature: str | None = None
 
 
 class CallAssembly:
@@ -96,11 +99,6 @@ class CallAssembly:
     def has_calls(self) -> bool:
         """Whether there is a call to answer."""
         return bool(self._calls)
-
-    @property
-    def last_part(self) -> int:
-        """The part of the call that the last fragment belonged to."""
-        return self._calls[-1].part
 
     def grow(self, index: object, arguments: str) -> ArgumentsReceived | None:
         """The event of a fragment that holds only arguments and continues the last call; None for any other."""
@@ -122,11 +120,13 @@ class CallAssembly:
         self._calls.append(call)
         call.id = call.id or fragment.id
         call.name = call.name or fragment.name
+        is_late = call.has_begun and fragment.signature is not None
+        call.signature = fragment.signature or call.signature
         if call.name and not call.has_begun:
             events += self._begin(call, fragment.at)
         if fragment.arguments and not _is_repeated(call, fragment):
             events += self._add_arguments(call, fragment)
-        return events
+        return [*events, SignatureReceived(call.part, fragment.signature, GEMINI, self._choice)] if is_late else events
 
     def finish(self) -> list[StreamEvent]:
         """The events at the end of the choice: every call is as complete as it will be."""
@@ -142,6 +142,9 @@ class CallAssembly:
     def _begin(self, call: _Call, at: str) -> list[StreamEvent]:
         call.has_begun = True
         events: list[StreamEvent] = [ToolCallBegun(call.part, call.id, call.name, self._choice, call.kind, at=at)]
+        if call.signature is not None:
+            # Directly after the beginning, as in a whole reply: some writers must write the signature before the call.
+            events.append(SignatureReceived(call.part, call.signature, GEMINI, self._choice))
         events += [ArgumentsReceived(call.part, text, self._choice) for text in call.pieces]
         return events
 
@@ -279,8 +282,12 @@ def write_finish(finish: Finish | None, *, has_refusal: bool) -> str:
     return finish if finish in ("length", "tool_calls", "content_filter") else "stop"
 
 
-def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
-    """The content of a message or of a delta: a string, or with some servers a list of text and reasoning."""
+PART_KEYS = frozenset({"type", "text", "thinking"})
+
+
+def read_content(content: Json, choice: int, at: str, known: set[str]) -> list[StreamEvent]:
+    """The content of a message or of a delta: a string, or with some servers a list of text and reasoning. `known` are
+    the fields of such parts that were reported before, and `PART_KEYS`."""
     if content is None or content == "":
         return []
     if type(content) is str:
@@ -293,9 +300,11 @@ def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
         part = as_object(value, place)
         kind = part.get("type")
         if kind == "text":
-            events += read_content(opt_str(part, "text", place), choice, f"{place}/text")
+            events += read_content(opt_str(part, "text", place), choice, f"{place}/text", known)
+            events += unread_fields(part, known, place)
         elif kind == "thinking" and (thought := _plain(part.get("thinking"))) is not None:
             events.append(ThinkingReceived(THINKING_PART, thought, choice, at=place))
+            events += unread_fields(part, known, place)
         else:
             events.append(FieldReceived(place, value))
     return events
@@ -358,6 +367,10 @@ def read_reasoning_signature(holder: JsonObject, at: str) -> tuple[str | None, s
     return signature, signed_by, bound if item is None else item
 
 
+_ANNOTATION = frozenset({"type", "url_citation"})
+_URL_CITATION = frozenset({"url", "title", "content", "start_index", "end_index"})
+
+
 def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
     """Read the `annotations` of a message."""
     if not isinstance(value, list):  # some servers put other things under this name
@@ -371,10 +384,12 @@ def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
         citation = Citation(
             url=opt_str(known, "url", f"{at}/{index}/url_citation") or "",
             title=opt_str(known, "title", f"{at}/{index}/url_citation") or "",
+            cited_text=word_of(known, "content"),  # OpenRouter quotes the page
             start=start if type(start) is int else None,
             end=end if type(end) is int else None,
             value=item,
             at=f"{at}/{index}",
+            extras=nest_extras(rest(holder, _ANNOTATION), "url_citation", rest(known, _URL_CITATION)) if known else {},
         )
         events.append(CitationReceived(TEXT_PART, citation, choice))
     return events

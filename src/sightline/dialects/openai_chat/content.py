@@ -3,6 +3,7 @@
 from sightline.dialects.fields import compact, merge, object_at, to_url
 from sightline.dialects.losses import lose_unknown
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
+from sightline.dialects.openai_chat.request_read import MEDIA_TYPES
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -25,6 +26,8 @@ from sightline.model.report import Report, Severity
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 """Audio media types whose name is not this dialect's word for the format."""
 
+
+_ENDINGS = {media_type: ending for ending, media_type in MEDIA_TYPES.items()}
 
 MEDIA: frozenset[type[Part]] = frozenset({Image, Audio, Document})
 """The types of parts that may be media. A document is none if it is text."""
@@ -66,6 +69,15 @@ class PartWriter:
             self._lose(part, "context of a document", f"{self._name} has no field for it", "content")
         if part.cite is not None:
             self._lose(part, "citations requested", f"{self._name} has no such setting", "option")
+
+    def _file_name(self, part: Document, media_type: str) -> str | None:
+        """The name of a file that is sent inline. OpenAI's server refuses a file without one as a "missing required
+        parameter" (openai-agents-python#1513, laravel/ai#321), and tells its type by the ending."""
+        if part.title is not None or self._same:
+            return part.title
+        name = ".".join(filter(None, ("document", _ENDINGS.get(media_type))))
+        self._report.add(part.at, f"name of a file: {name}", f"{self._name} demands one", "identity")
+        return name
 
     def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
         self._report.lose(part.at, what, why, severity)
@@ -149,8 +161,10 @@ class ContentWriter(PartWriter):
 
     def _document(self, part: Document) -> JsonObject | None:
         self._lose_settings(part)
+        name = part.title
         match part.source:
-            case Inline(_, data):
+            case Inline(media_type, data):
+                name = self._file_name(part, media_type)
                 was_bare = self._same and "file_data" in object_at(part.extras, "file")  # not a data URL
                 file: JsonObject = {"file_data": data if was_bare else to_url(part.source)}
             case Link(url) if self._same:
@@ -166,4 +180,4 @@ class ContentWriter(PartWriter):
             case _:
                 self._lose(part, "document", f"{NAME} takes documents inline or by its own file ids", "content")
                 return None
-        return {"type": "file", "file": file | compact({"filename": part.title})}
+        return {"type": "file", "file": file | compact({"filename": name})}

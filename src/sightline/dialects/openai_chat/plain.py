@@ -96,6 +96,7 @@ class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
+    cached_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
     cost: None = None
@@ -148,6 +149,7 @@ def read_ending(data: bytes) -> Reply | None:
 
 def _counts(counted: _Usage, tier: str | None) -> Usage:
     prompt, completion = counted.prompt_tokens_details, counted.completion_tokens_details
+    cached = None if prompt is None else prompt.cached_tokens
     thought = None if completion is None else completion.reasoning_tokens
     written, total = counted.completion_tokens, counted.total_tokens
     if thought and total == (counted.prompt_tokens or 0) + (written or 0) + thought:
@@ -155,7 +157,7 @@ def _counts(counted: _Usage, tier: str | None) -> Usage:
     return Usage(
         input_tokens=counted.prompt_tokens,
         output_tokens=written,
-        cached_tokens=None if prompt is None else prompt.cached_tokens,
+        cached_tokens=counted.cached_tokens if cached is None else cached,
         cache_write_tokens=None if prompt is None else prompt.cache_write_tokens,
         reasoning_tokens=thought,
         tier=unusual(tier) if tier else "",

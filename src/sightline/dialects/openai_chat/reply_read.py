@@ -7,6 +7,7 @@ import msgspec
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
+    PART_KEYS,
     CallAssembly,
     Fragment,
     finish_detail,
@@ -22,7 +23,6 @@ from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, r
 from sightline.dialects.openai_chat.names import (
     AUDIO_PART,
     FIRST_CALL,
-    GEMINI,
     REFUSAL_PART,
     TEXT_PART,
     THINKING,
@@ -153,7 +153,7 @@ def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent
 
 def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent]:
     events = read_role(message, at) + read_thinking(message, choice, at)
-    events += read_content(message.get("content"), choice, f"{at}/content")
+    events += read_content(message.get("content"), choice, f"{at}/content", set(PART_KEYS))
     refusal = opt_str(message, "refusal", at)
     if refusal is not None:
         events.append(RefusalReceived(REFUSAL_PART, refusal, choice, at=f"{at}/refusal"))
@@ -193,6 +193,7 @@ def read_audio(audio: JsonObject, at: str) -> Audio:
 
 
 _CHOICE = CHOICE | {"delta"}
+_USAGE = frozenset({"usage"})
 _GROWING: Final = {"index": None, "function": None}.keys()
 _CALL = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
 _TOOLS = ("function", "tool")
@@ -265,6 +266,7 @@ class ChatMachine(Machine):
         self._choice_keys = set(_CHOICE)
         self._delta_keys = set(MESSAGE)
         self._call_keys = set(_CALL)
+        self._part_keys = set(PART_KEYS)
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """The events of one chunk."""
@@ -343,6 +345,9 @@ class ChatMachine(Machine):
 
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:
+            if type(value.get("usage")) is dict:  # so Moonshot sends it, with the finish
+                events.append(UsageReceived(read_usage(value["usage"], f"{at}/usage")))
+                value = rest(value, _USAGE)
             events += unread_fields(value, self._choice_keys, at)
         key = "delta" if value.get("delta") is not None else "message"
         delta = opt_object(value, key, at)
@@ -370,7 +375,7 @@ class ChatMachine(Machine):
     def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         events += read_role(delta, at)
         events += choice.think(delta, at)
-        words = read_content(delta.get("content"), choice.index, f"{at}/content")
+        words = read_content(delta.get("content"), choice.index, f"{at}/content", self._part_keys)
         choice.has_spoken = choice.has_spoken or any(type(event) is TextReceived for event in words)
         events += words
         refusal = opt_str(delta, "refusal", at)
@@ -395,6 +400,7 @@ class ChatMachine(Machine):
         key, words = ("custom", "input") if is_custom else ("function", "arguments")
         inner = opt_object(holder, key, at) or {}
         index = holder.get("index")
+        signature, unread = read_signature(holder)
         fragment = Fragment(
             index if type(index) is int else None,
             opt_str(holder, "id", at) or "",
@@ -402,13 +408,9 @@ class ChatMachine(Machine):
             read_arguments(inner, words, f"{at}/{key}"),
             "custom" if is_custom else "function",
             at,
+            signature,
         )
         events = choice.assembly.add(fragment)
-        signature, unread = read_signature(holder)
-        if signature is not None:
-            # Directly after the beginning, as in a whole reply: some writers must write the signature before the call.
-            begun = next((place for place, event in enumerate(events, 1) if type(event) is ToolCallBegun), len(events))
-            events.insert(begun, SignatureReceived(choice.assembly.last_part, signature, GEMINI, choice.index))
         known = CUSTOM if is_custom else FUNCTION
         return [
             *events,

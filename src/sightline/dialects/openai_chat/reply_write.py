@@ -353,8 +353,10 @@ class ChatStreamWriter(TextFraming):
     def _citation_entry(self, event: CitationReceived) -> JsonObject | None:
         offset = self._choice(event.choice).texts.get(event.part, 0)
         annotation = write_citation(event.citation, offset)
+        place = event.citation.at or self._choice(event.choice).places.get(event.part, "")
+        if annotation is not None and event.citation.cited_text:
+            self._report.lose(place, "the quotation of a citation", f"{NAME} has no field for it", "option")
         if annotation is None:
-            place = event.citation.at or self._choice(event.choice).places.get(event.part, "")
             self._report.lose(place, "citation", f"{NAME} cites URLs with their place only", "option")
             return None
         return self._delta(event.choice, {"annotations": [annotation]})

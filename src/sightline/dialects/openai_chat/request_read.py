@@ -76,7 +76,7 @@ _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"url", "detail"})
 _FILE = frozenset({"file_data", "file_id", "filename"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_MEDIA_TYPES = {
+MEDIA_TYPES = {
     "pdf": "application/pdf",
     "txt": "text/plain",
     "md": "text/markdown",
@@ -191,7 +191,7 @@ def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | Non
             return Document(from_url(data), title, at=at, extras=extras)
         # Bytes that are not a data URL; the null records that, and is ignored everywhere else.
         inner = {**rest(inner, _FILE), "file_data": None}
-        media_type = _MEDIA_TYPES.get((title or "").rpartition(".")[2].lower(), "application/octet-stream")
+        media_type = MEDIA_TYPES.get((title or "").rpartition(".")[2].lower(), "application/octet-stream")
         return Document(Inline(media_type, data), title, at=at, extras={**extras, "file": inner})
     if file_id is not None and data is None:
         return Document(FileId(file_id), title, at=at, extras=extras)

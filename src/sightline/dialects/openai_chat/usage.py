@@ -10,6 +10,7 @@ from sightline.model.reply import Usage, unusual
 from sightline.model.report import Report
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
+_CACHED = frozenset({"cached_tokens"})
 
 
 @cache
@@ -64,6 +65,10 @@ def read_usage(value: Json, at: str) -> Usage:
     """The counts of a `usage` object."""
     holder = as_object(value, at)
     usage = read_counts(holder, at, "prompt_tokens", "completion_tokens")
+    if usage.cached_tokens is None and "cached_tokens" in usage.extras:
+        # Moonshot has it beside the other counts, and not among the details of the prompt.
+        cached = opt_int(holder, "cached_tokens", at)
+        usage = msgspec.structs.replace(usage, cached_tokens=cached, extras=rest(usage.extras, _CACHED))
     asked, written, thought = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0
     total = opt_int(holder, "total_tokens", at)
     if total is None or total == asked + written:

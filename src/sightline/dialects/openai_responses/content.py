@@ -331,12 +331,18 @@ class ContentWriter(PartWriter):
     def _document(self, part: Document) -> JsonObject | None:
         self._lose_settings(part)
         self._lose_media_type(part)
+        name = part.title
         match part.source:
             case Inline(media_type, data):
+                name = self._file_name(part, media_type)
                 where: JsonObject = {"file_data": to_url(part.source) if media_type else data}
             case Link(url):
+                if name is not None and not self._same:
+                    self._lose(part, "name of a file", f"{NAME} takes a URL or a name, not both", "identity")
+                    name = None
                 where = {"file_url": url}
             case PlainText(words, media_type):
+                name = self._file_name(part, media_type)
                 data = base64.b64encode(words.encode("utf-8", "replace")).decode()
                 where = {"file_data": to_url(Inline(media_type, data))}
             case FileId(file_id) if self._shares_files:
@@ -344,7 +350,7 @@ class ContentWriter(PartWriter):
             case _:
                 self._lose(part, "document", "a file id means nothing to another provider", "content")
                 return None
-        return compact({"type": "input_file", **where, "filename": part.title})
+        return compact({"type": "input_file", **where, "filename": name})
 
     def _lose_media_type(self, part: Image | Document) -> None:
         if isinstance(part.source, Link) and part.source.media_type:

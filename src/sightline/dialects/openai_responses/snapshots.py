@@ -6,7 +6,7 @@ snapshot continues the streamed text, the rest becomes events; if it contradicts
 other text becomes a field that is not modelled.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -59,7 +59,7 @@ _CHARGED = {
 }
 
 
-def _count_tools(items: list[JsonObject]) -> dict[str, int]:
+def _count_tools(items: Iterable[JsonObject]) -> dict[str, int]:
     """The calls of the provider's own tools, by tool."""
     calls: dict[str, int] = {}
     for item in items:
@@ -136,6 +136,7 @@ class SnapshotReader:
         self._contradictions: set[str] = set()
         self._fields: set[tuple[int, str]] = set()
         self._kinds: dict[int, str] = {}
+        self._charged: dict[int, JsonObject] = {}
         self._places: dict[str, set[int]] = {}
 
     def place(self, item: JsonObject, index: int) -> None:
@@ -183,7 +184,9 @@ class SnapshotReader:
             events += self.item(items[position], index, f"{at}/output/{position}")
         if response.get("usage") is not None:
             usage = with_tier(read_usage(response["usage"], f"{at}/usage"), response)
-            events.append(UsageReceived(msgspec.structs.replace(usage, server_tools=_count_tools(items))))
+            events.append(
+                UsageReceived(msgspec.structs.replace(usage, server_tools=_count_tools(self._charged.values())))
+            )
         events += _unread_response(response, at)
         events.append(self._ending(response, at, implied))
         return events
@@ -212,6 +215,8 @@ class SnapshotReader:
         if self._kinds.setdefault(index, kind) != kind:
             return [FieldReceived(at, item)]
         self.place(item, index)
+        if kind in _CHARGED:
+            self._charged[index] = item
         if kind == "message":
             events = self._message(item, part, at)
         elif kind == "reasoning":
