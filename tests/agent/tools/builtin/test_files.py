@@ -99,6 +99,7 @@ def test_a_text_is_read(tmp_path: Path) -> None:
     assert said(tmp_path, "read_file", path="a.txt", first_line=2) == "two\nthree\n"
     assert said(tmp_path, "read_file", path="a.txt", first_line=2, last_line=2) == "two\n"
     assert said(tmp_path, "read_file", path="a.txt", first_line=3, last_line=99) == "three\n"
+    assert said(tmp_path, "read_file", path="a.txt", first_line=2.0, last_line=2.0) == "two\n"
 
 
 def test_lines_that_are_not_there(tmp_path: Path) -> None:
