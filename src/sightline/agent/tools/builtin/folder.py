@@ -413,7 +413,7 @@ def search_folder(folder: Folder, wanted: SearchRequest) -> str:
         looked_at += text is not None
         left_out += text is None
         for number, line in enumerate((text or "").split("\n"), 1):
-            if expression.search(line):
+            if expression.search(line.removesuffix("\r")):
                 lines.append(f"{printable(shown)}:{number}: {line.strip()[:_LONGEST_LINE]}")
                 if len(lines) == _MOST_FOUND:
                     return "\n".join([*lines, f"[the first {_MOST_FOUND} lines; there may be more]"])
@@ -455,7 +455,7 @@ def _text(file: int) -> str | None:
             data = opened.read(_LARGEST_FILE)
         except OSError:
             return None
-    return None if b"\0" in data[:_HEAD] else data.decode(errors="replace")
+    return None if b"\0" in data[:_HEAD] else data.decode("utf-8-sig", "replace")
 
 
 if __name__ == "__main__":
