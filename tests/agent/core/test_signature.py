@@ -1,4 +1,5 @@
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -133,6 +134,12 @@ def test_no_hints_and_no_docstring_leave_everything_open() -> None:
         "required": ["a"],
         "additionalProperties": True,
     }
+
+
+def test_a_default_that_json_does_not_have_is_left_out() -> None:
+    def wait(most: float = math.inf, least: float = 0.5) -> None: ...
+
+    assert schema_of(wait)["properties"] == {"most": {"type": "number"}, "least": {"type": "number", "default": 0.5}}
 
 
 def test_a_function_without_parameters() -> None:

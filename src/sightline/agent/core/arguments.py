@@ -10,6 +10,7 @@ for free text.
 
 import copy
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -374,6 +375,8 @@ def _describe(schema: JsonObject, hint: Any, lines: list[str] | None) -> JsonObj
 def _default(parameter: inspect.Parameter) -> JsonObject:
     if parameter.default is inspect.Parameter.empty:
         return {}
+    if isinstance(parameter.default, float) and not math.isfinite(parameter.default):
+        return {}  # JSON would have null in its place, which the parameter does not take
     try:
         return {"default": msgspec.to_builtins(parameter.default)}
     except TypeError:
