@@ -30,6 +30,17 @@ def test_without_a_command_it_serves(words: list[str], monkeypatch: pytest.Monke
     assert asked == ["serve"]
 
 
+@pytest.mark.parametrize("words", [["runs"], ["eval", "show"], ["config", "forget-learned"]])
+def test_a_name_that_is_not_utf_8_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "\udcff", "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "error[usage]: '\\udcff' is not UTF-8 text",
+        "hint: Check its spelling and the locale.",
+    ]
+
+
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.count(".") == 2

@@ -193,6 +193,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             say("".join(traceback.format_exception(fault)))
         print_fault(fault)
         return exit_code(fault)
+    except UnicodeEncodeError as error:
+        # Files can have such names; ids, sessions and the like cannot, and are looked up in many places.
+        word = next((each for each in words if each.encode(errors="ignore").decode() != each), None)
+        if word is None:
+            raise
+        if _wants_traceback(words, arguments):
+            say("".join(traceback.format_exception(error)))
+        print_fault(Fault(Code.USAGE, f"{word!r} is not UTF-8 text", hint="Check its spelling and the locale."))
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
