@@ -146,6 +146,7 @@ def test_a_line_is_searched_without_its_end_and_the_mark_of_its_file(searching_r
 
 def test_what_cannot_be_searched_for(searching_room: Path) -> None:
     assert "text is empty" in refused(searching_room, "search_files", text="")
+    assert "give one of them" in refused(searching_room, "search_files", text="a value\nvalue(1)")
     assert "this is not a regular expression" in refused(searching_room, "search_files", text="(", is_regex=True)
     assert "outside the folder" in refused(searching_room, "search_files", text="x", path="../other")
     assert "No such file" in refused(searching_room, "search_files", text="x", path="nothing")

@@ -367,6 +367,8 @@ class SearchTools:
         """
         if not text:
             raise Fault(Code.USAGE, "text is empty", hint="Say what to look for; list_files lists files.")
+        if "\n" in text:
+            raise Fault(Code.USAGE, "text has several lines", hint="Each line is searched by itself: give one of them.")
         folder, given = str(self.folder.path), {"is_regex": is_regex, "ignore_case": ignore_case}
         wanted = {"folder": folder, "text": text, "path": path, "pattern": pattern, **given}
         finished = await self.commands.run(
