@@ -172,6 +172,8 @@ def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
     assert said(tmp_path, "write_file", path="new/a.txt", content="y\n") == "Replaced new/a.txt: 1 line, 2 bytes."
     assert (tmp_path / "new" / "a.txt").read_text() == "y\n"
     assert said(tmp_path, "write_file", path="none", content="").endswith("0 lines, 0 bytes.")
+    longest = "漢" * 85
+    assert said(tmp_path, "write_file", path=longest, content="z") == f"Made {longest}: 1 line, 1 bytes."
 
 
 def test_half_a_character_is_not_written(tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ class Folder:
             if spot.name == ".":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             mode = _mode(spot, path)
-            temporary = f".{spot.name[:100]}.{os.getpid()}-{next(_NUMBERS)}.tmp"
+            # A name may have 255 bytes, and a character up to 4.
+            temporary = f".{spot.name[:40]}.{os.getpid()}-{next(_NUMBERS)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(temporary, flags, 0o666, dir_fd=spot.parent)
             try:
