@@ -162,6 +162,14 @@ def unknown(a: "Nowhere") -> None:  # noqa: F821
     raise NotImplementedError
 
 
+def misspelt(a: "math.integer") -> None:
+    raise NotImplementedError
+
+
+def unfinished(a: "list[") -> None:  # noqa: F722
+    raise NotImplementedError
+
+
 def called(b: int, a: Callable[[], None]) -> None:
     raise NotImplementedError
 
@@ -172,6 +180,9 @@ def called(b: int, a: Callable[[], None]) -> None:
         (positional, "'a' cannot be given by name"),
         (several, "'a' cannot be given by name"),
         (unknown, "a type hint cannot be read"),
+        (misspelt, "a type hint cannot be read: module 'math' has no attribute 'integer'"),
+        (unfinished, "a type hint cannot be read"),
+        (max, "its parameters are not known"),
         (called, r"a type hint has no JSON Schema \(a: "),
         (lambda: None, "it has no name"),
         (type("Silent", (), {"__call__": lambda self: None})(), "this value cannot be a tool"),
