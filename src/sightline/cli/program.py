@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from sightline.cli.terminal import print_fault, say, settle
+from sightline.cli.terminal import print_fault, say, settle, write
 from sightline.errors import Code, Fault
 
 GROUPS = (
@@ -158,6 +158,10 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return parsed, left
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help like all other output: in UTF-8, and with an error if it cannot be written."""
+        write(self.format_help().encode())
+
     def error(self, message: str) -> NoReturn:
         raise Fault(Code.USAGE, message, hint=f"See `{self.prog} --help`.")
 
@@ -221,7 +225,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.version:
         from importlib.metadata import version
 
-        print(version("sightline"))
+        write(f"{version('sightline')}\n".encode())
         return 0
     code: int = arguments.run(arguments)
     return code
