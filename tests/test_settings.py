@@ -76,7 +76,7 @@ def test_every_key_of_a_cap_is_documented() -> None:
 )
 def test_a_cap_that_is_unclear_is_a_mistake(tables: list[dict[str, object]], words: str) -> None:
     settings = msgspec.convert({"caps": tables}, Settings)
-    assert [(path, said) for path, said, _ in settings.mistakes()] == [(("caps", str(len(tables) - 1)), words)]
+    assert [(path, said) for path, said, _ in settings.mistakes()] == [(("caps", len(tables) - 1), words)]
 
 
 def test_every_key_of_a_target_is_documented() -> None:

@@ -275,7 +275,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     caps: tuple[CapSettings, ...] = ()
     plugins: PluginSettings = PluginSettings()
 
-    def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    def mistakes(self) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
         """Mistakes that the types of the values do not catch, each as its place, what is wrong, and what to do."""
         for name, toolset in self.tools.items():
             try:
@@ -286,6 +286,6 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         for number, cap in enumerate(self.caps):
             if (cap.dollars is None) == (cap.tokens is None):
                 what = "sets neither dollars nor tokens" if cap.dollars is None else "sets both dollars and tokens"
-                yield ("caps", str(number)), f"the cap {cap.name} {what}", "Set one of them; for both, write two caps."
+                yield ("caps", number), f"the cap {cap.name} {what}", "Set one of them; for both, write two caps."
             if cap.name in names[:number]:
-                yield ("caps", str(number)), f"two caps are called {cap.name}", "Give each a name of its own."
+                yield ("caps", number), f"two caps are called {cap.name}", "Give each a name of its own."

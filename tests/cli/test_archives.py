@@ -130,6 +130,14 @@ def test_an_archive_comes_through_a_pipe_too(
     assert told == "-: 2 exchanges imported\n"
 
 
+def test_an_archive_does_not_come_through_an_input_that_is_closed(
+    capsysbinary: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    _, told = ran(capsysbinary, "import", "-", status=2)
+    assert told.startswith("error[usage]: stdin is closed\nhint: ")
+
+
 def test_the_help_and_a_refusal_name_every_format(capsysbinary: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["export", "--help"])

@@ -68,6 +68,22 @@ def test_every_problem_is_named_by_file_and_line_with_the_nearest_key(
     assert sum(line.startswith("error[config]: ") for line in lines) == 5
 
 
+def test_a_mistake_in_a_cap_is_reported_with_the_line_of_that_cap(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text(
+        '[[caps]]\nname = "a"\ntokens = 1\n\n[[caps]]\nname = "b"\n\n[[caps]]\nname = "c"\ntokens = 1\nfilter = "("\n'
+    )
+    assert main(["config", "check"]) == 2
+    errors = capsys.readouterr().err
+    assert "sightline.toml:5: the cap b sets neither dollars nor tokens" in errors
+    assert "sightline.toml:8: the filter of the cap c: " in errors
+
+
+def test_a_pattern_of_exports_that_is_no_expression_is_reported(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text("[export]\npatterns = ['(']\n")
+    assert main(["config", "check"]) == 2
+    assert "sightline.toml: a pattern is not a regular expression: '('" in capsys.readouterr().err
+
+
 def test_other_commands_refuse_such_a_configuration(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "sightline.toml").write_text("[server]\nprot = 7700\n")
     assert main(["ask", "hi"]) == 2

@@ -28,6 +28,13 @@ def test_examples_are_written_to_a_new_folder(tmp_path: Path, capsys: pytest.Cap
     )
 
 
+def test_examples_go_to_a_folder_of_any_name(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    folder = tmp_path / "mine\udcff"
+    assert main(["examples", str(folder)]) == 0
+    assert capsysbinary.readouterr().out == os.fsencode(folder) + b"\n"
+    assert (folder / "client.py").is_file()
+
+
 def test_examples_never_replace_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["examples", str(tmp_path)]) == 2
     assert "exists already" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,28 @@ def test_without_a_command_it_serves(words: list[str], monkeypatch: pytest.Monke
     monkeypatch.setattr("sightline.cli.serve.run", lambda arguments: asked.append(arguments.command) or 0)
     assert main(words) == 0
     assert asked == ["serve"]
+
+
+@pytest.mark.parametrize("words", [["runs"], ["eval", "show"], ["config", "forget-learned"]])
+def test_a_name_that_is_not_utf_8_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "\udcff", "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "error[usage]: '\\udcff' is not UTF-8 text",
+        "hint: Check its spelling and the locale.",
+    ]
+
+
+@pytest.mark.parametrize("words", [["run", "--help"], ["--version"]])
+def test_help_and_version_are_written_like_all_output(words: list[str]) -> None:
+    command = [sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())", *words]
+    in_ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert subprocess.run(command, env=in_ascii, capture_output=True, check=True, timeout=60).stderr == b""
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"error[usage]: stdout: ")
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

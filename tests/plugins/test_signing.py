@@ -91,6 +91,7 @@ AWS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET}
     [
         ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/x", {}, {}, "us-west-2/bedrock"),
         ("https://bedrock-mantle.eu-central-1.api.aws/v1/x", {}, {}, "eu-central-1/bedrock-mantle"),
+        ("https://bedrock-runtime-fips.us-east-1.amazonaws.com/v1/x", {}, {}, "us-east-1/bedrock"),
         ("http://127.0.0.1:9/x", {"region": "eu-west-1", "service": "bedrock"}, {}, "eu-west-1/bedrock"),
         ("http://127.0.0.1:9/x", {"service": "bedrock"}, {"AWS_REGION": "ap-south-1"}, "ap-south-1/bedrock"),
     ],

@@ -158,6 +158,11 @@ def test_a_model_that_only_one_side_has_is_a_difference() -> None:
     assert not differences[1].agrees
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_the_lines_of_a_table_may_end_in_any_way(end: str) -> None:
+    assert read_report(TABLE.replace("\n", end).encode()) == read_report(TABLE.encode())
+
+
 def test_numbers_and_times_that_are_none_are_left_out() -> None:
     table = "day,model,input_tokens,output_tokens,cost\n2026-01-01,m,nan,25,inf\n"
     (only,) = read_report(table.encode())
@@ -171,3 +176,8 @@ def test_what_is_no_report_is_refused_with_what_is_read(report: str) -> None:
     with pytest.raises(Fault) as refused:
         read_report(report.encode())
     assert "CSV with a head" in refused.value.hint
+
+
+def test_a_field_without_an_end_is_refused() -> None:
+    with pytest.raises(Fault, match="the CSV cannot be read: field larger than field limit"):
+        read_report(b'day,model,cost\n"' + b"x" * 200_000)

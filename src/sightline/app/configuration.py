@@ -12,7 +12,7 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.loading import LoadedConfig, load
-from sightline.catalog.problem import ConfigProblem
+from sightline.catalog.problem import ConfigProblem, Mistake
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.registry import PROVIDER_DIALECTS
@@ -154,7 +154,7 @@ def default_catalogue() -> list[TomlText]:
     return [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
 
 
-def _mistakes(settings: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
+def _mistakes(settings: Settings) -> Iterator[Mistake]:
     """Mistakes in settings whose values have the right type, including the filters of caps."""
     yield from settings.mistakes()
     if not settings.caps:
@@ -166,7 +166,7 @@ def _mistakes(settings: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
         try:
             parse(cap.filter, scope=FilterScope.RULES)
         except Fault as fault:
-            yield ("caps", str(number)), f"the filter of the cap {cap.name}: {fault.message}", fault.hint
+            yield ("caps", number), f"the filter of the cap {cap.name}: {fault.message}", fault.hint
 
 
 def _is_there(path: Path) -> bool:

@@ -4,7 +4,6 @@ it, and reads them from one."""
 import argparse
 import asyncio
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from sightline.app.engine import open_record
 from sightline.app.machine import SystemClock
 from sightline.catalog.catalog import Catalog
 from sightline.cli.options import parse_filter
-from sightline.cli.terminal import harmless, many, say, write
+from sightline.cli.terminal import harmless, many, open_input, say, write
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.archives import ExchangeExport, import_archive
 from sightline.exchange.recording.formats import FORMS
@@ -58,7 +57,8 @@ def _open_seekable(name: str) -> Iterator[IO[bytes]]:
     try:
         with Path(name).open("rb") if name != "-" else tempfile.TemporaryFile() as file:
             if name == "-":
-                shutil.copyfileobj(sys.stdin.buffer, file)
+                with open_input(name) as stream:
+                    shutil.copyfileobj(stream, file)
                 file.seek(0)
             yield file
     except OSError as error:

@@ -10,6 +10,7 @@ from sightline.catalog.choose import choose
 from sightline.cli.program import EXIT_FAILED, EXIT_USAGE
 from sightline.cli.terminal import many, print_fault, say, write
 from sightline.errors import Code, Fault
+from sightline.exchange.recording.sharing import Redactor
 from sightline.transport.http.dialling import Trust
 
 
@@ -37,10 +38,14 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _unusable(loaded: Configuration) -> list[Fault]:
-    """Well-formed settings that cannot work: an unknown model, missing certificates."""
+    """Well-formed settings that cannot work: an unknown model, missing certificates, a broken expression."""
     faults = []
     try:
         Trust(ca_file=loaded.settings.network.ca_file, environment={}).context()
+    except Fault as fault:
+        faults.append(fault)
+    try:
+        Redactor(loaded.settings.export.patterns)
     except Fault as fault:
         faults.append(fault)
     try:

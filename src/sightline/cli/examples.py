@@ -1,6 +1,7 @@
 """`sightline examples`: lists or copies the files that the documentation uses."""
 
 import argparse
+import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         hint = "Name a folder that can be written."
         raise Fault(Code.USAGE, f"{target} cannot be written: {error.strerror or error}", hint=hint) from None
-    write(f"{target}\n".encode())
+    write(os.fsencode(f"{target}\n"))
     return 0
 
 

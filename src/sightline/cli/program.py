@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from sightline.cli.terminal import print_fault, say, settle
+from sightline.cli.terminal import print_fault, say, settle, write
 from sightline.errors import Code, Fault
 
 GROUPS = (
@@ -158,6 +158,10 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return parsed, left
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help like all other output: in UTF-8, and with an error if it cannot be written."""
+        write(self.format_help().encode())
+
     def error(self, message: str) -> NoReturn:
         raise Fault(Code.USAGE, message, hint=f"See `{self.prog} --help`.")
 
@@ -193,6 +197,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             say("".join(traceback.format_exception(fault)))
         print_fault(fault)
         return exit_code(fault)
+    except UnicodeEncodeError as error:
+        # Files can have such names; ids, sessions and the like cannot, and are looked up in many places.
+        word = next((each for each in words if each.encode(errors="ignore").decode() != each), None)
+        if word is None:
+            raise
+        if _wants_traceback(words, arguments):
+            say("".join(traceback.format_exception(error)))
+        print_fault(Fault(Code.USAGE, f"{word!r} is not UTF-8 text", hint="Check its spelling and the locale."))
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -212,7 +225,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.version:
         from importlib.metadata import version
 
-        print(version("sightline"))
+        write(f"{version('sightline')}\n".encode())
         return 0
     code: int = arguments.run(arguments)
     return code

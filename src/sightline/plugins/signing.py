@@ -69,7 +69,8 @@ class AwsSigV4:
         host = found.groupdict() if found else {}
         region = context.options.get("region") or host.get("region") or self._variable("AWS_REGION")
         region = region or self._variable("AWS_DEFAULT_REGION")
-        service = context.options.get("service") or host.get("service", "")
+        # Hosts with FIPS cryptography (bedrock-runtime-fips.…) belong to the same service.
+        service = context.options.get("service") or host.get("service", "").removesuffix("-fips")
         if not region or not service:
             missing = "service" if region else "region"
             hint = f'Write sign_options = {{ {missing} = "…" }} in [providers.{context.provider}].'

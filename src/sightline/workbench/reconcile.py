@@ -141,7 +141,10 @@ def _sum_known(counts: Iterable[int | None]) -> int | None:
 def read_report(data: bytes) -> list[Reported]:
     """Read the rows of a provider's report. Raises a Fault if it is not one, or has nothing to compare."""
     text = data.decode("utf-8-sig", "replace").strip()
-    rows = list(_read_json(decode(text.encode())) if text[:1] in ("{", "[") else _read_csv(text))
+    try:
+        rows = list(_read_json(decode(text.encode())) if text[:1] in ("{", "[") else _read_csv(text))
+    except csv.Error as error:
+        raise Fault(Code.USAGE, f"the CSV cannot be read: {error}", hint=_HINT) from None
     if not rows:
         raise Fault(Code.USAGE, "the report has no row with a day and a model", hint=_HINT)
     return rows
@@ -197,7 +200,7 @@ def _model_of_item(item: Json) -> str:
 
 
 def _read_csv(text: str) -> Iterator[Reported]:
-    rows = csv.DictReader(io.StringIO(text))
+    rows = csv.DictReader(io.StringIO(text, newline=""))
     names = {
         re.sub(r"[^a-z0-9]+", "_", (name or "").strip().lower()).strip("_"): name for name in rows.fieldnames or ()
     }

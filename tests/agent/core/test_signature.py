@@ -1,4 +1,5 @@
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -135,6 +136,12 @@ def test_no_hints_and_no_docstring_leave_everything_open() -> None:
     }
 
 
+def test_a_default_that_json_does_not_have_is_left_out() -> None:
+    def wait(most: float = math.inf, least: float = 0.5) -> None: ...
+
+    assert schema_of(wait)["properties"] == {"most": {"type": "number"}, "least": {"type": "number", "default": 0.5}}
+
+
 def test_a_function_without_parameters() -> None:
     def now() -> str:
         """Tell the time."""
@@ -155,6 +162,14 @@ def unknown(a: "Nowhere") -> None:  # noqa: F821
     raise NotImplementedError
 
 
+def misspelt(a: "math.integer") -> None:
+    raise NotImplementedError
+
+
+def unfinished(a: "list[") -> None:  # noqa: F722
+    raise NotImplementedError
+
+
 def called(b: int, a: Callable[[], None]) -> None:
     raise NotImplementedError
 
@@ -165,6 +180,9 @@ def called(b: int, a: Callable[[], None]) -> None:
         (positional, "'a' cannot be given by name"),
         (several, "'a' cannot be given by name"),
         (unknown, "a type hint cannot be read"),
+        (misspelt, "a type hint cannot be read: module 'math' has no attribute 'integer'"),
+        (unfinished, "a type hint cannot be read"),
+        (max, "its parameters are not known"),
         (called, r"a type hint has no JSON Schema \(a: "),
         (lambda: None, "it has no name"),
         (type("Silent", (), {"__call__": lambda self: None})(), "this value cannot be a tool"),

@@ -38,6 +38,21 @@ def test_what_json_spells_becomes_what_the_hints_say() -> None:
     }
 
 
+def tally(counts: dict[int, int], most: int | None = None, rates: list[float] | None = None) -> None: ...
+
+
+def test_names_of_members_become_numbers_if_the_hints_say_so() -> None:
+    assert convert_arguments(tally, {"counts": {"1": 2, "-3": 4}}) == {"counts": {1: 2, -3: 4}}
+
+
+def test_a_number_without_a_fraction_is_an_integer_as_its_schema_says() -> None:
+    converted = convert_arguments(tally, {"counts": {"1": 2.0}, "most": 1e3, "rates": [1.0, 2.5]})
+    assert converted == {"counts": {1: 2}, "most": 1000, "rates": [1.0, 2.5]}
+    assert [type(converted["most"]), *map(type, converted["rates"])] == [int, float, float]
+    with pytest.raises(msgspec.ValidationError):
+        convert_arguments(tally, {"most": 1.5})
+
+
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(msgspec.ValidationError):
         convert_arguments(plan, {"day": "tomorrow"})

@@ -256,6 +256,8 @@ async def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_ru
         for spec, words in (
             (cli("true", healthcheck_command="echo down >&2; exit 1"), "its healthcheck ended with 1: down"),
             (cli("true", healthcheck_url=f"{upstream.url}/health"), "answered with status 503"),
+            (cli("true", healthcheck_url="http://127.0.0.1:1/"), "cannot be used: its healthcheck has no answer: 127"),
+            (cli("true", healthcheck_url="nonsense"), "cannot be used: its healthcheck has no answer: the URL"),
             (cli("true", cwd="nowhere"), "which is not a folder"),
             (cli("true", cwd=".."), "which is not a folder"),
             (cli("sh -c {PROMPT}"), "cannot be run safely"),

@@ -38,7 +38,8 @@ def files(tmp_path: Path) -> SuiteFiles:
 
 def test_files_are_read_below_the_folder_and_nowhere_else(files: SuiteFiles) -> None:
     assert (files.read("evals/a.md"), files.read("evals/inside.md")) == (b"a", b"a")
-    for path in ("../outside.md", "/etc/passwd", "evals/link.md", "evals", "evals/none.md", "a\0b"):
+    (files.root / "evals/round.md").symlink_to("round.md")
+    for path in ("../outside.md", "/etc/passwd", "evals/link.md", "evals", "evals/none.md", "a\0b", "evals/round.md"):
         assert files.read(path) is None
 
 

@@ -49,6 +49,14 @@ def set_value(writer: SuiteWriter, file: str, case: str, path: DocumentPath, val
     return writer.replace(file, after, sha256)
 
 
+def test_a_new_file_of_json_lines_has_a_line_for_each_case(files: SuiteFiles, writer: SuiteWriter) -> None:
+    writer.append("new.jsonl", "tests:\n  - {id: a, criteria: x, input: hi}\n  - {id: b, criteria: x, input: ho}\n")
+    assert (files.root / "new.jsonl").read_text() == (
+        '{"id":"a","criteria":"x","input":"hi"}\n{"id":"b","criteria":"x","input":"ho"}\n'
+    )
+    assert [case.id for case in read(files, "new.jsonl").cases] == ["a", "b"]
+
+
 def test_a_case_is_appended_with_its_files_and_nothing_else_changes(files: SuiteFiles, writer: SuiteWriter) -> None:
     written = writer.append("evals/s.yaml", MADE, [MadeFile("two/a.txt", b"words")])
     text = (files.root / "evals/s.yaml").read_text()

@@ -10,6 +10,7 @@ for free text.
 
 import copy
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -319,7 +320,11 @@ def _freeform(
 def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect.Parameter]:
     """The parameters that can be passed by name, in order."""
     found: dict[str, inspect.Parameter] = {}
-    for key, parameter in inspect.signature(function).parameters.items():
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        raise _unusable(name, "its parameters are not known", "Define a function that calls it.") from None
+    for key, parameter in signature.parameters.items():
         if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
             hint = "A tool is given its arguments by name: take out the * or the /."
             raise _unusable(name, f"its parameter {key!r} cannot be given by name", hint)
@@ -331,7 +336,7 @@ def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect
 def _hints(function: Callable[..., object], name: str) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError) as error:
         raise _unusable(name, f"a type hint cannot be read: {error}", "Import the type where it is named.") from None
 
 
@@ -374,6 +379,8 @@ def _describe(schema: JsonObject, hint: Any, lines: list[str] | None) -> JsonObj
 def _default(parameter: inspect.Parameter) -> JsonObject:
     if parameter.default is inspect.Parameter.empty:
         return {}
+    if isinstance(parameter.default, float) and not math.isfinite(parameter.default):
+        return {}  # JSON would have null in its place, which the parameter does not take
     try:
         return {"default": msgspec.to_builtins(parameter.default)}
     except TypeError:

@@ -132,7 +132,28 @@ def convert_arguments(function: Callable[..., object], arguments: Mapping[str, J
     if isinstance(arguments, str):
         return {next(iter(signature(function).parameters)): arguments}
     hints = get_type_hints(function)
-    return {name: msgspec.convert(value, hints[name]) if name in hints else value for name, value in arguments.items()}
+    return {name: _convert(value, hints[name]) if name in hints else value for name, value in arguments.items()}
+
+
+def _convert(value: Json, hint: object) -> object:
+    try:
+        return msgspec.convert(value, cast(type, hint), str_keys=True)
+    except msgspec.ValidationError:
+        # JSON Schema takes 1.0 for an integer, and models write it so.
+        return msgspec.convert(_with_integers(value), cast(type, hint), str_keys=True)
+
+
+def _with_integers(value: Json) -> Json:
+    """The value with every number that has no fraction as an integer."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_with_integers(each) for each in value]
+        case dict():
+            return {name: _with_integers(each) for name, each in value.items()}
+        case _:
+            return value
 
 
 _Picture: TypeAlias = Callable[[], bytes | None]

@@ -86,11 +86,14 @@ class CommandTarget:
             if client is None:
                 raise self._unhealthy("its healthcheck has a URL, and there is nothing to fetch it with")
             request = HttpRequest("GET", self._cli.healthcheck_url, (), b"")
-            async with await client.send(
-                request, Timeouts(first_byte=_HEALTH_SECONDS, idle=_HEALTH_SECONDS)
-            ) as response:
-                if response.status >= 400:
-                    raise self._unhealthy(f"its healthcheck answered with status {response.status}")
+            timeouts = Timeouts(first_byte=_HEALTH_SECONDS, idle=_HEALTH_SECONDS)
+            try:
+                async with await client.send(request, timeouts) as response:
+                    status = response.status
+            except Fault as fault:
+                raise self._unhealthy(f"its healthcheck has no answer: {fault.message}") from None
+            if status >= 400:
+                raise self._unhealthy(f"its healthcheck answered with status {status}")
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Run the program. One that fails or times out yields an answer with an error."""

@@ -56,7 +56,10 @@ class SuiteFiles:
         """The resolved path, or None if it is outside the root."""
         if "\0" in path:
             return None
-        found = (self.root / path).resolve()
+        try:
+            found = (self.root / path).resolve()
+        except RuntimeError:  # a link leads to itself
+            return None
         return found if found == self.root or self.root in found.parents else None
 
     def read(self, path: str) -> bytes | None:
@@ -242,11 +245,13 @@ class SuiteWriter:
         cases = _cases_of(text, file)
         others = self._beside(file, beside)
         before = self._files.read(file)
-        data = text.encode() if before is None else before
-        if before is not None:
+        if before is None and not file.lower().endswith(".jsonl"):
+            data = text.encode()
+        else:
+            data = before or b""
             for case in cases:
                 name = case.get("id")
-                if isinstance(name, str) and case_path(before, file, name) is not None:
+                if before and isinstance(name, str) and case_path(before, file, name) is not None:
                     hint = "Give it another id."
                     raise Fault(Code.USAGE, f"{file} has a case {quote_word(name)} already", hint=hint, status=409)
                 data = append_case(data, file, case)

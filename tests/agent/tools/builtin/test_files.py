@@ -99,6 +99,7 @@ def test_a_text_is_read(tmp_path: Path) -> None:
     assert said(tmp_path, "read_file", path="a.txt", first_line=2) == "two\nthree\n"
     assert said(tmp_path, "read_file", path="a.txt", first_line=2, last_line=2) == "two\n"
     assert said(tmp_path, "read_file", path="a.txt", first_line=3, last_line=99) == "three\n"
+    assert said(tmp_path, "read_file", path="a.txt", first_line=2.0, last_line=2.0) == "two\n"
 
 
 def test_lines_that_are_not_there(tmp_path: Path) -> None:
@@ -171,6 +172,8 @@ def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
     assert said(tmp_path, "write_file", path="new/a.txt", content="y\n") == "Replaced new/a.txt: 1 line, 2 bytes."
     assert (tmp_path / "new" / "a.txt").read_text() == "y\n"
     assert said(tmp_path, "write_file", path="none", content="").endswith("0 lines, 0 bytes.")
+    longest = "漢" * 85
+    assert said(tmp_path, "write_file", path=longest, content="z") == f"Made {longest}: 1 line, 1 bytes."
 
 
 def test_half_a_character_is_not_written(tmp_path: Path) -> None:

@@ -137,8 +137,16 @@ def test_lines_are_found_with_their_places(searching_room: Path) -> None:
     assert said(searching_room, "search_files", text="no such", pattern="*.txt") == "(not found in 1 files)"
 
 
+def test_a_line_is_searched_without_its_end_and_the_mark_of_its_file(searching_room: Path) -> None:
+    (searching_room / "dos.txt").write_bytes(b"\xef\xbb\xbfimport os;\r\nrun();\r\n")
+    assert looked(searching_room, "^import", is_regex=True, path="dos.txt") == "dos.txt:1: import os;"
+    found = "dos.txt:1: import os;\ndos.txt:2: run();"
+    assert looked(searching_room, ";$", is_regex=True, path="dos.txt") == found
+
+
 def test_what_cannot_be_searched_for(searching_room: Path) -> None:
     assert "text is empty" in refused(searching_room, "search_files", text="")
+    assert "give one of them" in refused(searching_room, "search_files", text="a value\nvalue(1)")
     assert "this is not a regular expression" in refused(searching_room, "search_files", text="(", is_regex=True)
     assert "outside the folder" in refused(searching_room, "search_files", text="x", path="../other")
     assert "No such file" in refused(searching_room, "search_files", text="x", path="nothing")

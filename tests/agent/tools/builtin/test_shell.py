@@ -119,9 +119,13 @@ def test_an_action_keeps_to_its_own_time_and_never_to_more_than_ours(tmp_path: P
         ({"command": ["true"], "working_directory": ".."}, "no folder '..'"),
         ({"command": ["true"], "working_directory": "/etc"}, "no folder '/etc'"),
         ({"command": ["true"], "working_directory": "missing"}, "no folder 'missing'"),
+        ({"command": ["true"], "working_directory": "a\0b"}, "no folder 'a\\x00b'"),
+        ({"command": ["true"], "working_directory": "\ud800"}, "no folder '\\ud800'"),
+        ({"command": ["true"], "working_directory": "round"}, "no folder 'round'"),
         ({"command": ["a\0b"]}, "no command line can"),
         ({"command": ["no_such_command_at_all"]}, "No such file or directory"),
     ],
 )
 def test_what_an_action_cannot_be(tmp_path: Path, action: dict[str, object], words: str) -> None:
+    (tmp_path / "round").symlink_to("round")
     assert words in refused(tmp_path, "local_shell", **action)

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -253,6 +254,17 @@ class Dies(Server):
             sys.stderr.write("Traceback:\nboom\n\n")
             os._exit(3)
         super().call(message)
+
+
+class DiesAndStartsSlowly(Dies):
+    """Where there is a gate beside the line, it greets when that is opened."""
+
+    def greet(self, message: dict[str, Any]) -> None:
+        gate = Path(os.environ["TELL"]).with_name("gate")
+        if gate.exists():
+            self.tell("starting")
+            gate.read_text()
+        super().greet(message)
 
 
 class DiesAtOnce(Server):

@@ -93,6 +93,9 @@ def test_the_last_complaint_says_why() -> None:
         """'{"jsonrpc": "2.0", "id": 7, "result": {"a": "' + 'x' * 20_000 + '"}}'""",
         """'{"result": {"a": "' + 'x' * 20_000 + '"}, "id": 7, "jsonrpc": "2.0"}'""",
         """'{"jsonrpc": "2.0", "id": 7, "result": {"a": ' + '[' * 2_000 + ']' * 2_000 + '}}'""",
+        """'{"jsonrpc": "2.0", "id": 7, "error": "no such thing"}'""",
+        """'{"jsonrpc": "2.0", "id": 7, "error": {"code": "none", "message": "no such thing"}}'""",
+        """'{"jsonrpc": "2.0", "id": 7}'""",
     ],
 )
 def test_an_answer_that_cannot_be_taken_is_answered_in_its_place(line: str) -> None:

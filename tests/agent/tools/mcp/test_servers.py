@@ -1,8 +1,10 @@
 """Real servers, written with the official SDK, over both transports."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -195,6 +197,21 @@ async def test_a_server_that_dies_at_a_call_is_started_anew_for_the_next() -> No
         assert words_of(await used(tools, "sdk__add", a=1, b=2)) == "3"
         assert words_of(await used(tools, "it__go")) == "gone"
         assert tools.notes == ()
+
+
+async def test_a_call_waits_for_a_server_whose_new_start_an_abandoned_call_began() -> None:
+    async with listening() as ear, using({"it": hostile("DiesAndStartsSlowly", ear=ear)}) as tools:
+        gate = Path(ear.path).with_name("gate")
+        os.mkfifo(gate)
+        await used(tools, "it__go", **LAST)
+        abandoned = asyncio.get_running_loop().create_task(used(tools, "it__go"))
+        assert await ear.word() == "starting"
+        abandoned.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await abandoned
+        call = asyncio.get_running_loop().create_task(used(tools, "it__go"))
+        await asyncio.to_thread(gate.write_text, "")
+        assert words_of(await call) == "gone"
 
 
 async def test_a_server_that_always_dies_is_not_started_for_ever() -> None:

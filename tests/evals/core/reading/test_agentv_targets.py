@@ -103,6 +103,15 @@ def test_azure_is_found_by_its_resource(lines: str, url: str) -> None:
     assert (found.provider.base_url, found.spec and found.spec.model) == (url, "mine/d")
 
 
+@pytest.mark.parametrize(
+    ("resource", "key"), [("mine", "AZURE_KEY"), ("https://r.example", ""), ("'r.example/x?'", ""), ("r.example/", "")]
+)
+def test_the_key_for_azure_goes_to_no_other_host(resource: str, key: str) -> None:
+    found = target(f"provider: azure\nmodel: m\nresource: {resource}")
+    assert found.provider is not None
+    assert found.provider.key_env == key
+
+
 def test_fixed_words_commands_and_agents() -> None:
     mock = target("provider: mock\nresponse: Yes.").spec
     assert mock is not None

@@ -224,9 +224,20 @@ def test_a_case_finds_its_place_in_every_kind_of_list(text: str, after: str) -> 
     assert append_case(text.encode(), "a.yaml", {"id": "a"}).decode() == after
 
 
+def test_a_text_of_several_lines_goes_behind_the_last_line_also_if_that_has_no_end() -> None:
+    text = b"tests:\n  - id: one\n    input: hi"
+    case = {"id": "two", "input": "a\nb\n"}
+    appended = text + b"\n  - id: two\n    input: |\n      a\n      b\n"
+    assert append_case(text, "a.yaml", case) == appended
+    changed = b"tests:\n  - id: one\n    input: |\n      a\n      b\n"
+    assert write_value(text, "a.yaml", ("tests", 0, "input"), "a\nb\n") == changed
+    assert write_value(text, "a.yaml", ("tests", 0, "input"), "ho") == text[:-2] + b"ho"
+
+
 def test_lines_of_json_are_changed_one_by_one() -> None:
     text = b'{"id":"a",  "input":"x"}\n\n{"id": "b"}'
     assert write_value(text, "a.jsonl", (0, "input"), "y") == b'{"id":"a",  "input":"y"}\n\n{"id": "b"}'
+    assert write_value(text, "a.jsonl", (2, "meta"), [1]) == b'{"id":"a",  "input":"x"}\n\n{"id": "b","meta": [1]}'
     assert append_case(text, "a.jsonl", {"id": "c"}) == text + b'\n{"id":"c"}\n'
     assert append_case(b"", "a.jsonl", {"id": "c"}) == b'{"id":"c"}\n'
     assert case_path(text, "a.jsonl", "b") == (2,)

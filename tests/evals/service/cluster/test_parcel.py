@@ -32,13 +32,15 @@ def tree(root: Path, *paths: str) -> None:
         file.write_text(path)
 
 
-def arrived(root: Path, there: Path, *targets: TargetSpec, others: tuple[str, ...] = ()) -> list[str]:
+def arrived(
+    root: Path, there: Path, *targets: TargetSpec, others: tuple[str, ...] = (), suite: str = SUITE
+) -> list[str]:
     """What is on a host then."""
     (root / "evals").mkdir(exist_ok=True)
-    (root / "evals/s.yaml").write_text(SUITE)
-    suite = suite_of(SUITE, root, "evals/s.yaml")
+    (root / "evals/s.yaml").write_text(suite)
+    began = EvalBegan(suite=suite_of(suite, root, "evals/s.yaml"), targets=targets)
     there.mkdir()
-    unpack(pack_files(SuiteFiles(root), EvalBegan(suite=suite, targets=targets), others), there)
+    unpack(pack_files(SuiteFiles(root), began, others), there)
     return sorted(path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file())
 
 
@@ -77,6 +79,12 @@ def test_target_programs_are_packed_with_their_working_directory(root: Path, tmp
     assert "bin/other.sh" not in found
     assert (tmp_path / "there/bin/run.sh").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "there/health.sh").stat().st_mode & 0o777 == 0o600
+
+
+def test_words_that_are_too_long_for_a_name_are_no_files(root: Path, tmp_path: Path) -> None:
+    program = CommandSpec(command=("python3", "-c", "print(1); " * 60), healthcheck_command=f"echo '{'é. ' * 200}'")
+    long_rubric = SUITE + f"      - {{type: llm-grader, prompt: {'评.' * 100}}}\n"
+    assert "rubric.md" in arrived(root, tmp_path / "there", TargetSpec(name="a", cli=program), suite=long_rubric)
 
 
 def test_others_are_files_or_folders_and_nothing_leads_out(root: Path, tmp_path: Path) -> None:

@@ -266,14 +266,21 @@ class ShellTools:
             return text_outcome("There is no command to run.", is_error=True)
         if user:
             return text_outcome("Commands are run as the user who started this run, and as no other.", is_error=True)
-        root = self.folder.path.resolve()
-        where = (root / (working_directory or "")).resolve()
-        if not where.is_relative_to(root) or not where.is_dir():
+        where = self._folder_below(working_directory or "")
+        if where is None:
             return text_outcome(f"There is no folder {working_directory!r} in the project's folder.", is_error=True)
         variables = [f"{name}={value}" for name, value in (env or {}).items()]
         words = ("/usr/bin/env", "--", *variables, *command) if variables else tuple(command)
         seconds = self.timeout if timeout_ms is None else min(self.timeout, max(timeout_ms, 0) / 1000)
         return await self._run(words, where, seconds)
+
+    def _folder_below(self, path: str) -> Path | None:
+        root = self.folder.path.resolve()
+        try:
+            found = (root / path).resolve()
+            return found if found.is_relative_to(root) and found.is_dir() else None
+        except (ValueError, RuntimeError):  # characters that no path can have, or a link to itself
+            return None
 
     async def _run(self, command: tuple[str, ...], folder: Path, seconds: float) -> ToolOutcome:
         if any("\0" in word or not _is_spelled(word) for word in command):

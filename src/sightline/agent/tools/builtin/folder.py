@@ -97,7 +97,8 @@ class Folder:
             if spot.name == ".":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             mode = _mode(spot, path)
-            temporary = f".{spot.name[:100]}.{os.getpid()}-{next(_NUMBERS)}.tmp"
+            # A name may have 255 bytes, and a character up to 4.
+            temporary = f".{spot.name[:40]}.{os.getpid()}-{next(_NUMBERS)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(temporary, flags, 0o666, dir_fd=spot.parent)
             try:
@@ -367,6 +368,8 @@ class SearchTools:
         """
         if not text:
             raise Fault(Code.USAGE, "text is empty", hint="Say what to look for; list_files lists files.")
+        if "\n" in text:
+            raise Fault(Code.USAGE, "text has several lines", hint="Each line is searched by itself: give one of them.")
         folder, given = str(self.folder.path), {"is_regex": is_regex, "ignore_case": ignore_case}
         wanted = {"folder": folder, "text": text, "path": path, "pattern": pattern, **given}
         finished = await self.commands.run(
@@ -413,7 +416,7 @@ def search_folder(folder: Folder, wanted: SearchRequest) -> str:
         looked_at += text is not None
         left_out += text is None
         for number, line in enumerate((text or "").split("\n"), 1):
-            if expression.search(line):
+            if expression.search(line.removesuffix("\r")):
                 lines.append(f"{printable(shown)}:{number}: {line.strip()[:_LONGEST_LINE]}")
                 if len(lines) == _MOST_FOUND:
                     return "\n".join([*lines, f"[the first {_MOST_FOUND} lines; there may be more]"])
@@ -455,7 +458,7 @@ def _text(file: int) -> str | None:
             data = opened.read(_LARGEST_FILE)
         except OSError:
             return None
-    return None if b"\0" in data[:_HEAD] else data.decode(errors="replace")
+    return None if b"\0" in data[:_HEAD] else data.decode("utf-8-sig", "replace")
 
 
 if __name__ == "__main__":

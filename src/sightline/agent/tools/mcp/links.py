@@ -308,7 +308,8 @@ class McpPipes:
             return SessionMessage(_parse_message(line))
         except (ValueError, Fault):
             self._unparsed_line = self._unparsed_line or line[:_LONGEST_WORDS].decode(errors="replace").strip()
-            found = _ID_FIRST.match(line) if b'"result"' in line else None
+            is_answer = b'"result"' in line or b'"method"' not in line
+            found = _ID_FIRST.match(line) if is_answer else None
             return _error(found, "the answer cannot be read") if found else None
 
     def _too_long(self, line: Overlong) -> SessionMessage | None:

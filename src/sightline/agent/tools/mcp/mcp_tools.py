@@ -58,6 +58,11 @@ class McpServer:
         self._connection = McpConnection(self.spec, self._context, self._replace_listing)
         self._task = asyncio.get_running_loop().create_task(self._connection.run())
         self._task.add_done_callback(_consume_exception)
+        await self._wait_until_ready()
+
+    async def _wait_until_ready(self) -> None:
+        assert self._connection is not None
+        assert self._task is not None
         await wait_either(self._task, self._connection.ready.wait())
         self.fault = None if self._connection.ready.is_set() else self._why()
 
@@ -110,7 +115,9 @@ class McpServer:
             if self._connection.has_ended:
                 await asyncio.wait({self._task})
             if not self._task.done():
-                return self._connection
+                if not self._connection.ready.is_set():  # the call that started it anew was cancelled
+                    await self._wait_until_ready()
+                return self.fault or self._connection
             fault = self._why()
             if self._is_closed or self._restarts >= self._limits.restarts:
                 return fault

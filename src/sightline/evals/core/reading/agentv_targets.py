@@ -25,6 +25,8 @@ from sightline.model.json import Json
 FILE = ".agentv/targets.yaml"
 
 _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_RESOURCE = re.compile(r"[A-Za-z0-9-]+")
+"""The name of an Azure resource. Anything else in its place is an address, or makes one of another host."""
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 _TEMPLATES: dict[str, CommandTemplate] = {
     **dict.fromkeys(("codex", "codex-cli"), "codex"),
@@ -290,7 +292,8 @@ def _model(
         request_max_retries=base.request_max_retries if retries is None else min(100, retries),
         stream_max_retries=base.stream_max_retries if retries is None else min(100, retries),
     )
-    if not api_key and url:
+    is_elsewhere = vendor == "azure" and bool(keys.resource) and not _RESOURCE.fullmatch(keys.resource)
+    if not api_key and (url or is_elsewhere):
         # The vendor's key is not sent to an address from the file.
         provider = replace(provider, key_env="", env_headers={})
     plain = _PLAIN.sub("-", name)

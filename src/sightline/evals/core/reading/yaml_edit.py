@@ -316,7 +316,10 @@ def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:
         number = path[0] if path else -1
         if not isinstance(number, int) or not 0 <= number < len(lines) or not lines[number].strip():
             raise refusal(path, "there is no such line")
-        lines[number] = WireDocument(lines[number]).set(join("", *path[1:]), value).data
+        line, pointer = WireDocument(lines[number]), join("", *path[1:])
+        holder = line.get(join("", *path[1:-1])) if len(path) > 1 else None
+        is_new = isinstance(holder, dict) and path[-1] not in holder
+        lines[number] = (line.insert if is_new else line.set)(pointer, value).data
         return b"\n".join(lines)
     before = _tree(data, file)
     wanted = _with(before.json, path, value, path)
@@ -373,7 +376,10 @@ def _with(document: Json, path: Path, value: Json, whole: Path) -> Json:
 
 
 def _verify(data: bytes, file: str, wanted: Json, path: Path) -> bytes:
-    after = read_yaml(data, file)
-    if isinstance(after, SuiteProblem) or after.json != wanted:
-        raise refusal(path, "the value is shared with other places, or written in a way that cannot be changed alone")
-    return data
+    # Behind a text without a last line end, a literal block lacks that of its last line.
+    end = b"" if data.endswith(b"\n") else b"\r\n" if b"\r\n" in data else b"\n"
+    for changed in dict.fromkeys((data, data + end)):
+        after = read_yaml(changed, file)
+        if isinstance(after, Node) and after.json == wanted:
+            return changed
+    raise refusal(path, "the value is shared with other places, or written in a way that cannot be changed alone")

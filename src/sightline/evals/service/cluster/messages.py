@@ -400,7 +400,7 @@ def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
     words = [
         word for command in commands for word in (_split_command(command) if isinstance(command, str) else command)
     ]
-    for word in words:
+    for word in filter(_is_name, words):
         yield from _below(files, join_path(folder or "", word) or "", is_named=True)
 
 
@@ -413,9 +413,14 @@ def _split_command(command: str) -> list[str]:
 
 def _files_in_words(files: SuiteFiles, words: Iterator[str], suite: str) -> Iterator[str]:
     for word in dict.fromkeys(each.partition(":")[0] for text in words for each in text.split()):
-        found = files.find(word, suite) if "." in word and len(word) <= _LONGEST_NAME else None
+        found = files.find(word, suite) if "." in word and _is_name(word) else None
         if found is not None:
             yield found
+
+
+def _is_name(word: str) -> bool:
+    """Whether a file can have this name; longer words are texts."""
+    return len(word.encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
 
 
 def _words_of(value: Json) -> Iterator[str]:
