@@ -54,6 +54,7 @@ from sightline.model.request import (
     Tool,
     ToolChoice,
     change_parts,
+    is_same_text,
     of_message,
     of_part,
     of_parts,
@@ -143,6 +144,18 @@ def test_a_value_comes_back_as_it_was(kind: Any, value: object) -> None:
 def test_media_are_found_among_parts_and_in_results() -> None:
     picture, sound, file = Image(Link("https://example.com/a")), Audio(id="a"), Document(FileId("f"))
     assert media_of((Text("x"), sound, ToolResult("c", (Text("y"), picture)), file)) == [sound, picture, file]
+
+
+def test_messages_with_json_are_not_the_same_text_even_if_python_finds_them_equal() -> None:
+    def answer(*parts: Part, **fields: Any) -> Message:
+        return Message("tool", (ToolResult("c", parts, **fields),))
+
+    words = answer(Text("4"))
+    assert is_same_text(words, answer(Text("4")))
+    assert not is_same_text(words, answer(Text("5")))
+    assert not is_same_text(answer(structured={"n": 1}), answer(structured={"n": 1.0}))
+    assert not is_same_text(answer(Opaque("gemini", 1)), answer(Opaque("gemini", True)))
+    assert is_same_text(Message("user", (Text("4"),)), Message("user", (Text("4"),)))
 
 
 def test_some_dialects_say_elsewhere_whether_calls_may_be_parallel() -> None:

@@ -52,7 +52,9 @@ export function Sessions() {
       value && !all.length
         ? html`<div class="empty">
             <p>${wanted ? "No session matches." : "No sessions are recorded yet."}</p>
-            <p class="soft">Agents name their own sessions. To name one: <code>${about.value.program} run --session NAME</code>.</p>
+            <p class="soft">
+              Agents name their own sessions. To name one: <code>${about.value.program} run --session NAME</code>.
+            </p>
           </div>`
         : null
     }

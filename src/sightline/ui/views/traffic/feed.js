@@ -249,7 +249,7 @@ function without(kept, id) {
 
 let isCatchingUp = false;
 
-/** Ask for the lines that facts have touched, once at a time: an answer that comes late would be older than the next. */
+/** Ask for the lines that facts have touched, once at a time: a late answer would be older than the next. */
 async function catchUp() {
   timer = undefined;
   askLater();
