@@ -80,9 +80,9 @@ class DialectSupport:
     time. `custom_tools`: tools may take free text. `hosted_tools`: the tools built into its API, as it writes them.
     `cache_key`: a request names its conversation. `store`: a request says whether it may be stored.
     `reasoning_include`: what requests the reasoning that the provider does not keep; None if nothing does.
-    `summary_mode`: the reasoning mode with which summaries are shown; `excluded_by_thinking` names the options that it
-    excludes, and a forced tool call. `states_defaults`: our own requests state what
-    the API would assume. `asks_for_usage`: a stream reports its usage only on request.
+    `summary_mode`: the reasoning mode with which summaries are shown. It excludes a forced tool call and the options
+    that `options_thinking_excludes` returns. `states_defaults`: our own requests state what the API would assume.
+    `asks_for_usage`: a stream reports its usage only on request.
     """
 
     options: frozenset[str] = frozenset()
@@ -97,7 +97,7 @@ class DialectSupport:
     store: StatedWhen = "never"
     reasoning_include: tuple[str, ...] | None = None
     summary_mode: str | None = None
-    excluded_by_thinking: Callable[[Options], tuple[str, ...]] = lambda _options: ()
+    options_thinking_excludes: Callable[[Options], tuple[str, ...]] = lambda _options: ()
     states_defaults: bool = False
     asks_for_usage: bool = False
 
@@ -275,7 +275,7 @@ class _Composing:
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         if reasoning is not None and reasoning.mode is not None:
             choice = prompt.tool_choice
-            excluded = self.support.excluded_by_thinking(Options(**sampling))
+            excluded = self.support.options_thinking_excludes(Options(**sampling))
             if excluded or (choice is not None and choice.mode in ("required", "named")):
                 what = excluded[0] if excluded else "a forced tool call"
                 why = "a summary needs thinking, which excludes it"

@@ -216,7 +216,7 @@ class _Sectioning:
         return tuple(sections)
 
     def _conversation(self, request: Request) -> list[Section]:
-        answered, kinds = self._answered_calls(), [kind_of(message) for message in request.messages]
+        answered, kinds = self._calls_by_answer(), [kind_of(message) for message in request.messages]
         # The user's own last message on screen: everything before it is past.
         own = (
             n for n, kind in enumerate(kinds) if kind == "user" and not self._deletions.holds(request.messages[n].at)
@@ -233,7 +233,7 @@ class _Sectioning:
             sections.append(known.section)
         return sections
 
-    def _answered_calls(self) -> Mapping[str, Sequence[CallReference]]:
+    def _calls_by_answer(self) -> Mapping[str, Sequence[CallReference]]:
         """The calls that the results of each message answer, by the message's place."""
         sections = self._names.sections
         answered: dict[str, list[CallReference]] = defaultdict(list)

@@ -15,8 +15,8 @@ from sightline.dialects.anthropic.options import (
     LEAST_BUDGET,
     LEAST_TOP_P,
     SERVICE_TIERS,
-    excluded_by_thinking,
     open_objects,
+    options_thinking_excludes,
 )
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
 from sightline.dialects.anthropic.reply_read import MessagesMachine, read_plain, read_reply
@@ -350,7 +350,7 @@ DIALECT = Dialect(
         hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
         # Anthropic shows thinking only together with the setting that switches it on.
         summary_mode="adaptive",
-        excluded_by_thinking=excluded_by_thinking,
+        options_thinking_excludes=options_thinking_excludes,
     ),
     rules=RequestRules(needs_max_tokens=True, needs_tools_for_calls=True),
     editing=Editing(

@@ -311,12 +311,12 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
             # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11):
             # "temperature may only be set to 1 when thinking is enabled or in adaptive mode".
             if object_at(body, "thinking").get("type") in ("enabled", "adaptive"):
-                for name in excluded_by_thinking(options):
+                for name in options_thinking_excludes(options):
                     del body[name]
                     report.lose(options.place(name), name, "thinking excludes it", "option")
 
 
-def excluded_by_thinking(options: Options) -> tuple[str, ...]:
+def options_thinking_excludes(options: Options) -> tuple[str, ...]:
     """The sampling options that a request may not have if the model thinks."""
     excluded = {
         "temperature": options.temperature not in (None, 1),

@@ -89,7 +89,7 @@ def compare(
     are for the sentences."""
     first_side, second_side = _of_target(before, targets[0]), _of_target(after, targets[1])
     # Other cases are matched by their ids alone, because a suite may have been renamed.
-    repeated = _repeated_ids(first_side) | _repeated_ids(second_side)
+    repeated = _duplicate_ids(first_side) | _duplicate_ids(second_side)
     sides = _name_with_suites(first_side, repeated), _name_with_suites(second_side, repeated)
     tallies = tally_results(sides[0]), tally_results(sides[1])
     pairs = tuple(_pairs(sides, tallies, tolerance))
@@ -159,7 +159,7 @@ def name_with_suite(result: CaseResult) -> str:
     return f"{result.suite}: {result.case}"
 
 
-def _repeated_ids(results: Sequence[CaseResult]) -> set[str]:
+def _duplicate_ids(results: Sequence[CaseResult]) -> set[str]:
     """The ids that cases of several suites have."""
     ids = Counter(case for _, case in {result.suite_case for result in results})
     return {case for case, count in ids.items() if count > 1}
