@@ -49,7 +49,16 @@ def test_the_mode_and_the_rules_that_another_one_sets_are_shown_at_once(stage: P
         expect(page.get_by_role("radio", name="Rules")).to_be_checked()
         page.keyboard.press("g")
         page.keyboard.press("r")
-        expect(page.get_by_role("dialog", name="Rules").get_by_text("model:other").first).to_be_visible()
+        rules = page.get_by_role("dialog", name="Rules")
+        expect(rules.get_by_text("model:other").first).to_be_visible()
+        stage.person.put("/api/rules", [{"filter": "model:third"}])
+        filter_field = rules.get_by_role("textbox", name="Rule 1: filter")
+        expect(filter_field).to_have_value("model:third")
+
+        rules.get_by_role("button", name="Add rule").click()  # from now on the list is the user's own
+        stage.person.put("/api/rules", [{"filter": "model:fourth"}, {"filter": "model:fifth"}])
+        expect(page.locator(".count", has_text="2")).to_be_attached()
+        expect(filter_field).to_have_value("model:third")
 
 
 def test_what_another_one_changes_while_an_edit_is_answered_is_shown_too(stage: PageStage) -> None:

@@ -28,8 +28,10 @@ const ENDS = /** @type {const} */ ([
 
 /** @param {{ onClose: () => void }} props */
 export function Rules({ onClose }) {
-  const [first] = useState(/** @type {Rule[]} */ (kept.value.length ? kept.value : [newRule()]));
-  const [list, setList] = useState(first);
+  const [blank] = useState(() => [newRule()]);
+  /** The user's own list; null before the first change, while the rules of the server are shown. */
+  const [own, setList] = useState(/** @type {Rule[] | null} */ (null));
+  const list = own ?? (kept.value.length ? kept.value : blank);
   const [refusal, setRefusal] = useState(/** @type {Refusal | null} */ (null));
   const [isSaving, setSaving] = useState(false);
   /** @param {number} index @param {Partial<Rule>} change */
@@ -59,7 +61,7 @@ export function Rules({ onClose }) {
   return h(Dialog, {
     title: "Rules",
     width: 920,
-    isKept: list !== first,
+    isKept: own !== null,
     onClose,
     footer,
     children: html`
